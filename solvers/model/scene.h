@@ -1,6 +1,7 @@
 // The description of a scene: what a client wrote, as plain C structs. The server fills them from
 // messages; the model validates, copies and keeps them (so that GetScene gives back what was
-// written). All arrays and shapes are BORROWED views; the model copies what it keeps.
+// written). All arrays and shapes are BORROWED views; the model copies what it keeps. Plain data:
+// any thread, one at a time.
 //
 // Conventions: SI units, right-handed frames, quaternions (w, x, y, z) body-to-world, d3 (local z)
 // of a rod frame is its tangent, z of a joint frame is its axis. A `has_x` beside a field says

@@ -1,7 +1,7 @@
 // The motion state that all solvers share: where everything is and how fast it moves. A world keeps
 // two of them and steps from one into the other, so that a faulted or cancelled step is undone by
 // not switching. What one solver alone remembers (multipliers, histories) is in its own struct with
-// its own field list (solver.h).
+// its own field list (solver.h). Only the thread that runs the world touches it.
 //
 // Bodies are kept by their CENTRE OF MASS; the protocol speaks of the body frame's origin.
 // Rods: nodes are vertices; frames are the material frames: one per SEGMENT in scr, one per NODE in

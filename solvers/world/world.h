@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "solvers/base/arena.h"
 #include "solvers/base/buffer.h"
 #include "solvers/model/model.h"
 #include "solvers/model/solver.h"

@@ -8,17 +8,17 @@ import house
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.M)
 
-SOLVERS_LOW = ("solvers/base", "solvers/math", "solvers/model", "solvers/sched")
+SOLVERS_LOW = ("solvers/base", "solvers/math", "solvers/sched", "solvers/model")
 METHODS = ("solvers/collide", "solvers/dae", "solvers/xpbd", "solvers/scr")
 SOLVERS = SOLVERS_LOW + METHODS + ("solvers/world",)
-SERVER_BASE = ("server",)
 
 # Folder (the longest match counts) -> folders that it may include besides itself.
 MAY_INCLUDE = {
     "solvers/base": (),
     "solvers/math": ("solvers/base",),
-    "solvers/model": ("solvers/base", "solvers/math"),
-    "solvers/sched": ("solvers/base", "solvers/math", "solvers/model"),
+    # sched knows nothing of physics; the solver interface in model hands its parallel_for to solvers.
+    "solvers/sched": ("solvers/base",),
+    "solvers/model": ("solvers/base", "solvers/math", "solvers/sched"),
     "solvers/collide": SOLVERS_LOW,
     "solvers/dae": SOLVERS_LOW + METHODS,
     "solvers/xpbd": SOLVERS_LOW + METHODS,
