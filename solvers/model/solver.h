@@ -107,11 +107,10 @@ typedef struct rw_solver_vtable {
     // The state was changed from outside (Set*, Restore): forget caches that describe the old one.
     void (*state_changed)(void* self);
 
-    // The private state; `state` NULL when there is none. A step writes into a second copy and
-    // `commit` switches, `undo` forgets.
+    // The private state (multipliers, histories), of the last finished step; list.count 0 when there
+    // is none. The world keeps a copy from before each step and writes it back into these arrays
+    // when the step is undone.
     rw_solver_fields (*fields)(void* self);
-    void (*commit)(void* self);
-    void (*undo)(void* self);
 
     rw_status (*begin)(void* self, rw_step* step);
     rw_status (*sweep)(void* self, rw_step* step, bool* done);
