@@ -10,6 +10,7 @@ void rw_scene_init(rw_scene* scene) {
         .solver = {
             .rigid = RW_SOLVER_XPBD,
             .rods = RW_SOLVER_XPBD,
+            .contact = {.stiffness = 1e6, .damping = 0.5, .slip_velocity = 1e-3, .margin = 0.01},
             .xpbd = {.iterations = 1},
             .dae = {.integrator = RW_INTEGRATOR_RK4,
                     .relative_tolerance = 1e-8,
@@ -21,7 +22,7 @@ void rw_scene_init(rw_scene* scene) {
 }
 
 void rw_scene_init_body(rw_body_desc* desc) {
-    *desc = (rw_body_desc){.rotation = {1, 0, 0, 0}, .friction = 0.5};
+    *desc = (rw_body_desc){.rotation = {1, 0, 0, 0}, .collision_mask = UINT32_MAX};
 }
 
 void rw_scene_init_joint(rw_joint_desc* desc) {
@@ -33,7 +34,7 @@ void rw_scene_init_coupling(rw_coupling_desc* desc) {
 }
 
 void rw_scene_init_rod(rw_rod_desc* desc) {
-    *desc = (rw_rod_desc){.order = 1};
+    *desc = (rw_rod_desc){.order = 1, .shear_factor = 1, .helix = {.axis = {0, 0, 1}}};
 }
 
 void rw_scene_init_attachment(rw_attachment_desc* desc) {

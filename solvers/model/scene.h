@@ -66,8 +66,6 @@ typedef struct rw_shape_desc {
     double half_extents[3]; // box [m]
     rw_doubles vertices;    // hull, mesh (n x 3) [m]
     rw_uints triangles;     // mesh (m x 3)
-    double density;         // [kg/m^3]; mass and inertia when the body gives none
-    bool has_density;
 } rw_shape_desc;
 
 typedef struct rw_body_desc {
@@ -76,15 +74,18 @@ typedef struct rw_body_desc {
     double mass;       // [kg], > 0 when dynamic
     double inertia[6]; // xx yy zz xy xz yz about the centre of mass, body axes [kg m^2]
     double center_of_mass[3]; // in the body's frame [m]
-    bool has_mass, has_inertia, has_center_of_mass;
+    double density; // [kg/m^3]: mass, inertia and centre of mass come from the shapes instead
+    bool has_mass, has_inertia, has_center_of_mass, has_density;
     double position[3];         // of the body frame's ORIGIN, world [m]
     double rotation[4];         // body-to-world
     double linear_velocity[3];  // of the origin, world [m/s]
     double angular_velocity[3]; // body frame [rad/s]
     const rw_shape_desc* shapes;
     size_t shape_count;
-    double friction;    // Coulomb coefficient, default 0.5
-    double restitution; // 0 to 1, default 0
+    double friction;          // Coulomb coefficient, default 0
+    double restitution;       // 0 to 1, default 0
+    uint32_t collision_group; // 0 to 31: its bit in others' masks
+    uint32_t collision_mask;  // groups it collides with; default all
 } rw_body_desc;
 
 // ---- Joints ------------------------------------------------------------------------------------
@@ -134,15 +135,17 @@ typedef struct rw_joint_desc {
     rw_motor_desc motor;
     double compliance; // of the joint's rows [m/N, rad/(N m)]; 0 = rigid
     double damping;    // viscous, on the free coordinates [N s/m, N m s/rad]
+    bool collide_connected; // whether parent and child collide with each other
 } rw_joint_desc;
 
-// A gear or mimic row: second = ratio * first + offset, of one coordinate each.
+// A gear or mimic row: q_a = ratio q_b + offset, of one coordinate each.
 typedef struct rw_coupling_desc {
     char name[RW_NAME_CAPACITY];
-    char first_joint[RW_NAME_CAPACITY];
-    char second_joint[RW_NAME_CAPACITY];
-    uint32_t first_coordinate, second_coordinate;
+    char joint_a[RW_NAME_CAPACITY];
+    char joint_b[RW_NAME_CAPACITY];
+    uint32_t coordinate_a, coordinate_b; // index into the joint's coordinates
     double ratio, offset;
+    double compliance; // 0 = rigid
 } rw_coupling_desc;
 
 // ---- Rods --------------------------------------------------------------------------------------
@@ -160,7 +163,7 @@ typedef enum rw_rod_rest {
     RW_REST_DEFAULT, // straight for straight, as created for the others
     RW_REST_STRAIGHT,
     RW_REST_AS_CREATED,
-    RW_REST_GIVEN, // `rest_positions`, `rest_rotations`
+    RW_REST_GIVEN, // `rest_curvature` per element
 } rw_rod_rest;
 
 typedef enum rw_section_kind { RW_SECTION_CIRCLE, RW_SECTION_RECTANGLE, RW_SECTION_GENERAL } rw_section_kind;
@@ -178,19 +181,23 @@ typedef struct rw_rod_desc {
         bool has_normal;
     } straight;
     struct {
-        double center[3], axis[3]; // the helix starts at a point `radius` from `center`
-        double normal[3];          // direction from the centre to the start; default: any, documented
+        double center[3], axis[3]; // starts at center + radius * normal; axis default z
+        double normal[3]; // from the axis to the start; default: world x turned with the smallest
+                          // rotation of world z to the axis
         bool has_normal;
-        double radius, pitch, turns; // [m], [m per turn, signed by handedness], > 0
+        double radius, pitch; // [m], [m per turn]; pitch 0 is a ring
+        double turns;         // > 0 counter-clockwise about the axis, < 0 clockwise
     } helix;
     struct {
         rw_doubles positions; // (n x 3)
-        rw_doubles rotations; // (n x 4) node frames, or empty: parallel transport
+        rw_doubles rotations; // (n x 4) node frames, or empty: smallest rotations along the tangents
+        double normal[3];     // d1 of the first frame where rotations are absent
+        bool has_normal;
     } polyline;
     struct {
         rw_doubles positions;             // (n x 3) [m]
         rw_uints segments;                // (m x 2) vertices
-        rw_uints bends;                   // (k x 2) segments
+        rw_uints bends;                   // (k x 2) segments; empty: consecutive ones of each chain
         rw_doubles vertex_masses;         // (n) [kg]
         rw_doubles segment_stiffness;     // (m) k_s [J] (= EA l)
         rw_doubles segment_rest_lengths;  // (m) [m]; empty: as created
@@ -200,12 +207,10 @@ typedef struct rw_rod_desc {
     } graph;
 
     rw_rod_rest rest;
-    rw_doubles rest_positions; // as polyline positions
-    rw_doubles rest_rotations;
     double rest_length; // total; other than the geometric length creates it stretched
     bool has_rest_length;
-    double rest_curvature[3]; // Darboux vector about d1, d2, d3 [1/m], added to the rest shape's
-    bool has_rest_curvature;
+    // Darboux vector about d1, d2, d3 [1/m], (3) or (elements x 3), added to the rest shape's; empty: 0
+    rw_doubles rest_curvature;
 
     rw_section_kind section;
     rw_doubles section_radius; // one value, or elements + 1 values: tapered [m]
@@ -213,8 +218,9 @@ typedef struct rw_rod_desc {
     double section_area, section_i1, section_i2, section_j; // [m^2], [m^4]
     double density;                       // [kg/m^3]
     double young_modulus, poisson_ratio;  // [Pa], -
-    bool has_young_modulus, has_poisson_ratio;
-    bool shear_correction; // Timoshenko factor on GA (default off: plain GA)
+    double shear_modulus; // [Pa]; without it E / (2 (1 + nu))
+    double shear_factor;  // on GA, (0, 1], default 1
+    bool has_young_modulus, has_poisson_ratio, has_shear_modulus;
     struct {
         double ea, ga1, ga2;  // [N]
         double ei1, ei2, gj;  // [N m^2]
@@ -223,8 +229,14 @@ typedef struct rw_rod_desc {
 
     double damping;      // Kelvin-Voigt time [s]
     double mass_damping; // [1/s], on node velocities against rest
-    double drag;         // [1/s], on node velocities against the wind
-    bool closed;         // last node joins the first: a ring
+    double drag;           // per length against the wind [N s/m^2]
+    double quadratic_drag; // per length, times |v| v [N s^2/m^3]
+    rw_doubles linear_velocity;  // (3) of all nodes, or (n x 3), world [m/s]; empty: 0
+    rw_doubles angular_velocity; // (3) of all nodes, or (n x 3), node axes [rad/s]; empty: 0
+    double friction, restitution;
+    uint32_t collision_group, collision_mask; // mask default 0: no collision
+    bool self_collision;
+    double contact_radius; // [m]; 0: the section's
 } rw_rod_desc;
 
 // ---- Attachments, forces, inputs ---------------------------------------------------------------
@@ -240,16 +252,13 @@ typedef struct rw_attachment_desc {
     char rod[RW_NAME_CAPACITY];
     rw_attachment_kind kind;
     double s;      // nearest node at this fraction of the rest length, [0, 1]
-    uint32_t node; // or the node itself; graph rods need it
+    uint32_t node; // or the node itself (graph: the vertex)
     bool has_s, has_node;
     char body[RW_NAME_CAPACITY];       // "" is the world
-    char other_rod[RW_NAME_CAPACITY];  // weld to another rod's node instead of a body
-    double other_s;
-    uint32_t other_node;
-    bool has_other_node;
     double position[3]; // anchor in the body's frame; without it: where the node is
     double rotation[4]; // clamp frame in the body's frame; without it: as the node's frame is
     bool has_position, has_rotation;
+    double compliance; // [m/N, rad/(N m)]; 0 = rigid
 } rw_attachment_desc;
 
 typedef enum rw_force_kind { RW_FORCE_SPRING_DAMPER, RW_FORCE_LOAD, RW_FORCE_DRAG } rw_force_kind;
@@ -261,9 +270,9 @@ typedef struct rw_point_desc {
     char body[RW_NAME_CAPACITY];
     char rod[RW_NAME_CAPACITY];
     double position[3]; // in the body's frame, or in the world when neither is named
-    double s;
+    double s; // [0, 1] of the rod's rest length, the nearest node
     uint32_t node;
-    bool has_node;
+    bool has_s, has_node;
 } rw_point_desc;
 
 typedef struct rw_force_desc {
@@ -283,7 +292,7 @@ typedef struct rw_force_desc {
     struct {
         rw_point_desc at;         // a body; acts at its centre of mass
         double linear, quadratic; // force = -(linear + quadratic |v|) v, v against the wind
-        double angular;           // torque = -angular omega [N m s/rad]
+        double angular;           // torque = -angular omega [N m s]
     } drag;
 } rw_force_desc;
 
@@ -295,6 +304,7 @@ typedef struct rw_input_desc {
     rw_input_kind kind;
     rw_doubles time;  // (n) strictly increasing [s]; held constant before and after
     rw_doubles value; // (n x width)
+    rw_doubles slope; // cubic: (n x width) per second: Hermite; empty: natural spline
     rw_doubles amplitude; // sine: (width); value = offset + amplitude sin(2 pi frequency t + phase)
     rw_doubles offset;    // sine: (width) or empty
     double frequency;     // [Hz]
@@ -326,9 +336,20 @@ typedef enum rw_scr_order {
     RW_SCR_ORDER_INDEX,    // sweep in index order, as reference data do; serial
 } rw_scr_order;
 
+typedef enum rw_device { RW_DEVICE_AUTO, RW_DEVICE_CPU, RW_DEVICE_GPU } rw_device;
+
 typedef struct rw_solver_options {
     rw_solver_kind rigid; // XPBD or DAE
     rw_solver_kind rods;  // XPBD or SCR
+    rw_device device;     // where rod sets may be solved
+    bool fast;            // permits results whose bits differ between devices
+    struct {
+        double compliance;    // XPBD [m/N], default 0
+        double stiffness;     // DAE [N/m], default 1e6
+        double damping;       // DAE, Hunt-Crossley [s/m], default 0.5
+        double slip_velocity; // DAE: friction grows linearly below it [m/s], default 1e-3
+        double margin;        // distance at which a pair becomes a candidate [m], default 0.01
+    } contact;
     struct {
         uint32_t iterations;       // default 1
         double residual_tolerance; // relative, 0 = off
