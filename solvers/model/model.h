@@ -270,7 +270,7 @@ rw_status rw_model_plan_removal(const rw_model* model, rw_kind kind, int32_t ind
                                 rw_removal* removal, rw_error* error);
 // Removes what was planned, moves the others down and renews ids, names and references.
 void rw_model_apply_removal(rw_model* model, const rw_removal* removal);
-void rw_removal_finish(rw_removal* removal);
+void rw_model_removal_finish(rw_removal* removal);
 
 // ---- Applied wrenches ----
 
