@@ -197,7 +197,8 @@ static rw_status first_frame(rw_vec3 tangent, bool has_normal, const double norm
     return RW_STATUS_OK;
 }
 
-static rw_status build_straight(const rw_rod_desc* desc, rw_rods_geometry* g, rw_error* error) {
+static rw_status create_straight(const rw_rod_desc* desc, double* position, double* rotation,
+                                 rw_error* error) {
     rw_vec3 start = rw_vec3_load(desc->straight.start), end = rw_vec3_load(desc->straight.end);
     rw_vec3 along = rw_vec3_sub(end, start);
     double scale = rw_vec3_max_abs(start) + rw_vec3_max_abs(end);
@@ -206,18 +207,19 @@ static rw_status build_straight(const rw_rod_desc* desc, rw_rods_geometry* g, rw
     rw_quat frame;
     RW_TRY(first_frame(rw_vec3_normalize(along), desc->straight.has_normal, desc->straight.normal,
                        "straight.normal", &frame, error));
-    int32_t segments = g->counts.segment_count;
+    int32_t segments = rw_rods_count(desc).segment_count;
     for (int32_t i = 0; i <= segments; i++) {
         // Both ends exactly as given, whichever way the rod is described.
         double u = (double)i / segments, w = (double)(segments - i) / segments;
         rw_vec3 p = rw_vec3_add(rw_vec3_scale(start, w), rw_vec3_scale(end, u));
-        rw_vec3_store(g->position + 3 * (size_t)i, p);
-        rw_quat_store(g->rotation + 4 * (size_t)i, frame);
+        rw_vec3_store(position + 3 * (size_t)i, p);
+        rw_quat_store(rotation + 4 * (size_t)i, frame);
     }
     return RW_STATUS_OK;
 }
 
-static rw_status build_helix(const rw_rod_desc* desc, rw_rods_geometry* g, rw_error* error) {
+static rw_status create_helix(const rw_rod_desc* desc, double* position, double* rotation,
+                              rw_error* error) {
     rw_vec3 axis = rw_vec3_load(desc->helix.axis), center = rw_vec3_load(desc->helix.center);
     if (!(rw_vec3_norm(axis) > 0.0))
         RW_FAIL(error, INVALID_ARGUMENT, "helix.axis", "must not be zero");
@@ -235,7 +237,7 @@ static rw_status build_helix(const rw_rod_desc* desc, rw_rods_geometry* g, rw_er
     rw_vec3 e1 = rw_quat_rotate(turned, rw_vec3_make(1, 0, 0));
     rw_vec3 e2 = rw_quat_rotate(turned, rw_vec3_make(0, 1, 0));
     double sense = turns > 0.0 ? 1.0 : -1.0, total = 2.0 * pi * fabs(turns);
-    int32_t segments = g->counts.segment_count;
+    int32_t segments = rw_rods_count(desc).segment_count;
     if (!(total < pi * segments) && pitch == 0.0)
         RW_FAIL(error, INVALID_ARGUMENT, "elements", "must be more than two per turn");
     for (int32_t i = 0; i <= segments; i++) {
@@ -250,10 +252,10 @@ static rw_status build_helix(const rw_rod_desc* desc, rw_rods_geometry* g, rw_er
         rw_mat3 columns = rw_mat3_from_columns(out, rw_vec3_cross(tangent, out), tangent);
         rw_quat q = rw_quat_from_mat3(&columns);
         // One sheet of the double cover along the rod.
-        if (i > 0 && rw_quat_dot(q, rw_quat_load(g->rotation + 4 * (size_t)(i - 1))) < 0.0)
+        if (i > 0 && rw_quat_dot(q, rw_quat_load(rotation + 4 * (size_t)(i - 1))) < 0.0)
             q = rw_quat_neg(q);
-        rw_vec3_store(g->position + 3 * (size_t)i, p);
-        rw_quat_store(g->rotation + 4 * (size_t)i, q);
+        rw_vec3_store(position + 3 * (size_t)i, p);
+        rw_quat_store(rotation + 4 * (size_t)i, q);
     }
     return RW_STATUS_OK;
 }
@@ -267,43 +269,46 @@ static rw_vec3 chord(const double* positions, int32_t i) {
     return rw_vec3_normalize(rw_vec3_sub(node(positions, i + 1), node(positions, i)));
 }
 
-static rw_status build_polyline(const rw_rod_desc* desc, rw_rods_geometry* g, rw_error* error) {
-    int32_t segments = g->counts.segment_count;
-    memcpy(g->position, desc->polyline.positions.data, (size_t)(segments + 1) * 3 * sizeof(double));
+static rw_status create_polyline(const rw_rod_desc* desc, double* position, double* rotation,
+                                 rw_error* error) {
+    int32_t segments = rw_rods_count(desc).segment_count;
+    memcpy(position, desc->polyline.positions.data, (size_t)(segments + 1) * 3 * sizeof(double));
     double scale = 0.0;
     for (int32_t i = 0; i <= segments; i++) {
-        double size = rw_vec3_max_abs(node(g->position, i));
+        double size = rw_vec3_max_abs(node(position, i));
         scale = size > scale ? size : scale;
     }
     char path[64];
     for (int32_t i = 0; i < segments; i++) {
-        rw_vec3 d = rw_vec3_sub(node(g->position, i + 1), node(g->position, i));
-        snprintf(path, sizeof path, "polyline.positions[%d]", (int)i + 1);
-        if (!(rw_vec3_norm(d) > coincident * scale))
+        rw_vec3 d = rw_vec3_sub(node(position, i + 1), node(position, i));
+        if (!(rw_vec3_norm(d) > coincident * scale)) {
+            snprintf(path, sizeof path, "polyline.positions[%d]", (int)i + 1);
             RW_FAIL(error, INVALID_ARGUMENT, path, "must not coincide with the node before it");
-        snprintf(path, sizeof path, "polyline.positions[%d]", (int)i);
-        if (i > 0 && rw_vec3_dot(chord(g->position, i - 1), chord(g->position, i)) < -1.0 + 1e-12)
+        }
+        if (i > 0 && rw_vec3_dot(chord(position, i - 1), chord(position, i)) < -1.0 + 1e-12) {
+            snprintf(path, sizeof path, "polyline.positions[%d]", (int)i);
             RW_FAIL(error, INVALID_ARGUMENT, path, "the rod must not fold back on itself");
+        }
     }
     if (desc->polyline.rotations.count > 0) {
         for (int32_t i = 0; i <= segments; i++) {
             rw_quat q = rw_quat_load(desc->polyline.rotations.data + 4 * (size_t)i);
-            rw_quat_store(g->rotation + 4 * (size_t)i, rw_quat_normalize(q));
+            rw_quat_store(rotation + 4 * (size_t)i, rw_quat_normalize(q));
         }
         return RW_STATUS_OK;
     }
     // Parallel transport along the node tangents.
-    rw_vec3 tangent = chord(g->position, 0);
+    rw_vec3 tangent = chord(position, 0);
     rw_quat frame;
     RW_TRY(first_frame(tangent, desc->polyline.has_normal, desc->polyline.normal, "polyline.normal",
                        &frame, error));
-    rw_quat_store(g->rotation, frame);
+    rw_quat_store(rotation, frame);
     for (int32_t i = 1; i <= segments; i++) {
-        rw_vec3 next = chord(g->position, i - 1);
+        rw_vec3 next = chord(position, i - 1);
         if (i < segments)
-            next = rw_vec3_normalize(rw_vec3_add(next, chord(g->position, i)));
+            next = rw_vec3_normalize(rw_vec3_add(next, chord(position, i)));
         frame = rw_quat_normalize(rw_quat_mul(rw_quat_between(tangent, next), frame));
-        rw_quat_store(g->rotation + 4 * (size_t)i, frame);
+        rw_quat_store(rotation + 4 * (size_t)i, frame);
         tangent = next;
     }
     return RW_STATUS_OK;
@@ -378,58 +383,81 @@ static rw_status lump(const rw_rod_desc* desc, rw_rods_geometry* g, rw_error* er
                (size_t)g->counts.node_count * sizeof(double));
     // A node without mass could not be moved: a section or density is missing, or a vertex is bare.
     for (int32_t i = 0; i < g->counts.node_count; i++) {
+        if (g->node_mass[i] > 0.0)
+            continue;
         char path[64] = "density";
         if (graph)
             snprintf(path, sizeof path, "graph.vertex_masses[%d]", (int)i);
-        if (!(g->node_mass[i] > 0.0))
-            RW_FAIL(error, INVALID_ARGUMENT, path, "node %d has no mass", (int)i);
+        RW_FAIL(error, INVALID_ARGUMENT, path, "node %d has no mass", (int)i);
     }
     return RW_STATUS_OK;
 }
 
 // ---- Graphs ----
 
-// Frames of segments that were not given: smallest rotations from the segment before along the
-// bends, breadth first from the lowest segment of each component.
-static rw_status transport_graph(rw_rods_geometry* g, rw_arena* arena) {
-    int32_t segments = g->counts.segment_count, bends = g->counts.bend_count;
-    int32_t* first = rw_arena_array(arena, (size_t)segments + 2, sizeof *first);
-    int32_t* other = rw_arena_array(arena, 2 * (size_t)bends + 1, sizeof *other);
-    int32_t* queue = rw_arena_array(arena, (size_t)segments + 1, sizeof *queue);
-    uint8_t* seen = rw_arena_array(arena, (size_t)segments + 1, 1);
-    if (first == NULL || other == NULL || queue == NULL || seen == NULL)
-        return RW_STATUS_RESOURCE_EXHAUSTED;
-    // Neighbours of each segment through bends, in bend order.
-    for (int32_t k = 0; k < 2 * bends; k++)
-        first[g->bend[k] + 2]++;
-    for (int32_t i = 0; i < segments; i++)
-        first[i + 2] += first[i + 1];
-    for (int32_t k = 0; k < 2 * bends; k++)
-        other[first[g->bend[k] + 1]++] = g->bend[k ^ 1];
-    for (int32_t root = 0; root < segments; root++) {
-        if (seen[root])
-            continue;
-        int32_t head = 0, tail = 0;
-        queue[tail++] = root;
-        seen[root] = 1;
-        while (head < tail) {
-            int32_t i = queue[head++];
-            rw_vec3 d = rw_vec3_sub(node(g->position, g->segment[2 * i + 1]),
-                                    node(g->position, g->segment[2 * i]));
-            double* q = g->segment_rotation + 4 * (size_t)i;
-            rw_quat start = i == root ? rw_quat_identity() : rw_quat_load(q);
-            rw_quat turn = rw_quat_between(rw_quat_axis_z(start), d);
-            rw_quat_store(q, rw_quat_normalize(rw_quat_mul(turn, start)));
-            for (int32_t k = first[i]; k < first[i + 1]; k++) {
-                if (seen[other[k]])
-                    continue;
-                seen[other[k]] = 1;
-                memcpy(g->segment_rotation + 4 * (size_t)other[k], q, 4 * sizeof(double));
-                queue[tail++] = other[k];
-            }
+// Positions and frames of a graph's nodes. Segment frames that were not given are carried along in
+// segment order: each is the smallest rotation of the frame that an earlier segment left at its tail
+// (else at its head, else the world's) onto its direction, and is left at its ends where they have
+// none yet. So a segment's frame is always the smallest rotation of its TAIL NODE's frame, which is
+// how rw_rods_segment_frame finds it again.
+static rw_status create_graph(const rw_rod_desc* desc, double* position, double* rotation,
+                              rw_error* error) {
+    size_t segments = desc->graph.segments.count / 2, nodes = desc->graph.positions.count / 3;
+    const uint32_t* ends = desc->graph.segments.data;
+    const double* given = desc->graph.segment_rotations.data;
+    memcpy(position, desc->graph.positions.data, nodes * 3 * sizeof(double));
+    memset(rotation, 0, nodes * 4 * sizeof(double));
+    char path[64];
+    for (size_t i = 0; i < segments; i++) {
+        double *tail = rotation + 4 * (size_t)ends[2 * i],
+               *head = rotation + 4 * (size_t)ends[2 * i + 1];
+        rw_vec3 p = rw_vec3_load(position + 3 * (size_t)ends[2 * i]);
+        rw_vec3 q = rw_vec3_load(position + 3 * (size_t)ends[2 * i + 1]);
+        rw_vec3 d = rw_vec3_sub(q, p);
+        if (!(rw_vec3_norm(d) > coincident * (rw_vec3_max_abs(p) + rw_vec3_max_abs(q)))) {
+            snprintf(path, sizeof path, "graph.segments[%zu]", i);
+            RW_FAIL(error, INVALID_ARGUMENT, path, "vertices %u and %u coincide",
+                    (unsigned)ends[2 * i], (unsigned)ends[2 * i + 1]);
         }
+        bool has_tail = rw_quat_norm_sq(rw_quat_load(tail)) > 0.0;
+        bool has_head = rw_quat_norm_sq(rw_quat_load(head)) > 0.0;
+        rw_quat frame = has_tail   ? rw_quat_load(tail)
+                        : has_head ? rw_quat_load(head)
+                                   : rw_quat_identity();
+        frame = rw_quat_normalize(rw_quat_mul(rw_quat_between(rw_quat_axis_z(frame), d), frame));
+        if (desc->graph.segment_rotations.count > 0)
+            frame = rw_quat_normalize(rw_quat_load(given + 4 * i));
+        if (!has_tail)
+            rw_quat_store(tail, frame);
+        if (!has_head)
+            rw_quat_store(head, frame);
     }
+    for (size_t i = 0; i < nodes; i++)
+        if (!(rw_quat_norm_sq(rw_quat_load(rotation + 4 * i)) > 0.0))
+            rw_quat_store(rotation + 4 * i, rw_quat_identity());
     return RW_STATUS_OK;
+}
+
+rw_quat rw_rods_segment_frame(const rw_rod_desc* desc, int32_t segment, const double* position,
+                              const double* rotation) {
+    int32_t tail = segment, head = segment + 1;
+    if (desc->geometry == RW_ROD_GRAPH) {
+        if (desc->graph.segment_rotations.count > 0)
+            return rw_quat_normalize(
+                rw_quat_load(desc->graph.segment_rotations.data + 4 * (size_t)segment));
+        tail = (int32_t)desc->graph.segments.data[2 * segment];
+        head = (int32_t)desc->graph.segments.data[2 * segment + 1];
+    }
+    rw_quat a = rw_quat_load(rotation + 4 * (size_t)tail);
+    rw_quat frame = a;
+    if (desc->geometry != RW_ROD_GRAPH) {
+        // Halfway between the node frames.
+        rw_quat b = rw_quat_load(rotation + 4 * (size_t)head);
+        frame = rw_quat_add(a, rw_quat_dot(a, b) < 0.0 ? rw_quat_neg(b) : b);
+        frame = rw_quat_normalize(frame);
+    }
+    rw_vec3 d = rw_vec3_sub(node(position, head), node(position, tail));
+    return rw_quat_normalize(rw_quat_mul(rw_quat_between(rw_quat_axis_z(frame), d), frame));
 }
 
 static rw_status check_bends(const rw_rods_geometry* g, rw_error* error) {
@@ -447,26 +475,17 @@ static rw_status check_bends(const rw_rods_geometry* g, rw_error* error) {
     return RW_STATUS_OK;
 }
 
-static rw_status build_graph(const rw_rod_desc* desc, rw_arena* arena, rw_rods_geometry* g,
-                             rw_error* error) {
+static rw_status build_graph_rest(const rw_rod_desc* desc, rw_arena* arena, rw_rods_geometry* g,
+                                  rw_error* error) {
     int32_t segments = g->counts.segment_count, nodes = g->counts.node_count;
-    memcpy(g->position, desc->graph.positions.data, (size_t)nodes * 3 * sizeof(double));
     double created = 0.0;
-    char path[64];
     for (int32_t i = 0; i < segments; i++) {
-        int32_t a = (int32_t)desc->graph.segments.data[2 * i];
-        int32_t b = (int32_t)desc->graph.segments.data[2 * i + 1];
-        g->segment[2 * i] = a;
-        g->segment[2 * i + 1] = b;
-        snprintf(path, sizeof path, "graph.segments[%d]", (int)i);
-        if (a == b)
-            RW_FAIL(error, INVALID_ARGUMENT, path, "must join two different vertices");
-        rw_vec3 p = node(g->position, a), q = node(g->position, b);
-        double length = rw_vec3_norm(rw_vec3_sub(q, p));
-        if (!(length > coincident * (rw_vec3_max_abs(p) + rw_vec3_max_abs(q))))
-            RW_FAIL(error, INVALID_ARGUMENT, path, "vertices %d and %d coincide", (int)a, (int)b);
+        g->segment[2 * i] = (int32_t)desc->graph.segments.data[2 * i];
+        g->segment[2 * i + 1] = (int32_t)desc->graph.segments.data[2 * i + 1];
+        rw_vec3 d = rw_vec3_sub(node(g->position, g->segment[2 * i + 1]),
+                                node(g->position, g->segment[2 * i]));
         bool given = desc->graph.segment_rest_lengths.count > 0;
-        g->rest_length[i] = given ? desc->graph.segment_rest_lengths.data[i] : length;
+        g->rest_length[i] = given ? desc->graph.segment_rest_lengths.data[i] : rw_vec3_norm(d);
         created += g->rest_length[i];
     }
     if (desc->has_rest_length)
@@ -478,25 +497,28 @@ static rw_status build_graph(const rw_rod_desc* desc, rw_arena* arena, rw_rods_g
     } else {
         int32_t* scratch = rw_arena_array(arena, 3 * (size_t)nodes + 1, sizeof *scratch);
         if (scratch == NULL)
-            return RW_STATUS_RESOURCE_EXHAUSTED;
+            RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory for the rod's geometry");
         g->counts.bend_count = consecutive_bends(desc, scratch, g->bend);
     }
     RW_TRY(check_bends(g, error));
-    if (desc->graph.segment_rotations.count > 0)
-        for (int32_t i = 0; i < segments; i++)
-            rw_quat_store(g->segment_rotation + 4 * (size_t)i,
-                          rw_quat_normalize(
-                              rw_quat_load(desc->graph.segment_rotations.data + 4 * (size_t)i)));
-    else
-        RW_TRY(transport_graph(g, arena));
-    for (int32_t i = 0; i < nodes; i++)
-        g->rotation[4 * (size_t)i] = 1.0;
-    for (int32_t k = 2 * segments - 1; k >= 0; k--)
-        memcpy(g->rotation + 4 * (size_t)g->segment[k], g->segment_rotation + 4 * (size_t)(k / 2),
-               4 * sizeof(double));
     memcpy(g->rest_position, g->position, (size_t)nodes * 3 * sizeof(double));
     memcpy(g->rest_rotation, g->rotation, (size_t)nodes * 4 * sizeof(double));
     return RW_STATUS_OK;
+}
+
+rw_status rw_rods_create_geometry(const rw_rod_desc* desc, double* position, double* rotation,
+                                  rw_error* error) {
+    switch (desc->geometry) {
+    case RW_ROD_STRAIGHT:
+        return create_straight(desc, position, rotation, error);
+    case RW_ROD_HELIX:
+        return create_helix(desc, position, rotation, error);
+    case RW_ROD_POLYLINE:
+        return create_polyline(desc, position, rotation, error);
+    case RW_ROD_GRAPH:
+        return create_graph(desc, position, rotation, error);
+    }
+    RW_FAIL(error, INVALID_ARGUMENT, "", "unknown geometry");
 }
 
 rw_status rw_rods_build(const rw_rod_desc* desc, rw_arena* arena, rw_rods_geometry* geometry,
@@ -516,28 +538,15 @@ rw_status rw_rods_build(const rw_rod_desc* desc, rw_arena* arena, rw_rods_geomet
     g.node_length = rw_arena_array(arena, nodes, sizeof(double));
     g.segment = rw_arena_array(arena, segments * 2, sizeof(int32_t));
     g.bend = rw_arena_array(arena, bends * 2 + 1, sizeof(int32_t));
-    g.segment_rotation = graph ? rw_arena_array(arena, segments * 4, sizeof(double)) : NULL;
     if (g.position == NULL || g.rotation == NULL || g.rest_position == NULL ||
         g.rest_rotation == NULL || g.rest_length == NULL || g.rest_arc == NULL ||
-        g.node_mass == NULL || g.node_length == NULL || g.segment == NULL || g.bend == NULL ||
-        (graph && g.segment_rotation == NULL))
+        g.node_mass == NULL || g.node_length == NULL || g.segment == NULL || g.bend == NULL)
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory for the rod's geometry");
 
-    switch (desc->geometry) {
-    case RW_ROD_STRAIGHT:
-        RW_TRY(build_straight(desc, &g, error));
-        break;
-    case RW_ROD_HELIX:
-        RW_TRY(build_helix(desc, &g, error));
-        break;
-    case RW_ROD_POLYLINE:
-        RW_TRY(build_polyline(desc, &g, error));
-        break;
-    case RW_ROD_GRAPH:
-        RW_TRY(build_graph(desc, arena, &g, error));
-        break;
-    }
-    if (!graph)
+    RW_TRY(rw_rods_create_geometry(desc, g.position, g.rotation, error));
+    if (graph)
+        RW_TRY(build_graph_rest(desc, arena, &g, error));
+    else
         build_chain_rest(desc, &g);
     RW_TRY(lump(desc, &g, error));
     *geometry = g;

@@ -9,13 +9,14 @@
 //
 // A node frame's d3 is the rod's tangent at the node: exact for straight and helix, the bisector of
 // the adjacent segments for a polyline (the segment itself at the two ends), as given otherwise. A
-// graph's node has the frame of its first (lowest) segment; only that is created before the frames.
+// graph's node has the frame of its first (lowest) segment.
 #pragma once
 
 #include <stdint.h>
 
 #include "solvers/base/arena.h"
 #include "solvers/base/status.h"
+#include "solvers/math/quat.h"
 #include "solvers/model/scene.h"
 
 typedef struct rw_rods_counts {
@@ -36,9 +37,8 @@ typedef struct rw_rods_geometry {
     double* rest_arc;      // rest length before segment i [m] (segments + 1); the last is the whole
     double* node_mass;     // lumped: half of each adjacent segment, or as given [kg] (nodes)
     double* node_length;   // rest length that belongs to the node: half of each segment [m] (nodes)
-    double* segment_rotation; // graph: segment frames as created (segments x 4); else NULL
-    int32_t* segment;         // tail and head node (segments x 2)
-    int32_t* bend;            // pair of segments (bends x 2)
+    int32_t* segment;      // tail and head node (segments x 2)
+    int32_t* bend;         // pair of segments (bends x 2)
 } rw_rods_geometry;
 
 // A cross-section with its stiffnesses at one place of a rod. Index 1 and 2 are the directions d1
@@ -55,11 +55,23 @@ typedef struct rw_rods_section {
 // Counts elements, nodes, segments and bends of a validated description.
 rw_rods_counts rw_rods_count(const rw_rod_desc* desc);
 
-// Builds everything of rw_rods_geometry in `arena`. INVALID_ARGUMENT names what geometry cannot be:
-// ends that coincide ("straight.end"), a normal along the rod ("straight.normal"), a radius and pitch
-// of zero ("helix.radius"), coincident neighbours or a fold back ("polyline.positions[3]"), a graph's
-// segment from a vertex to itself or of no length ("graph.segments[7]"), a bend between segments
-// that share no vertex ("graph.bends[2]"). RESOURCE_EXHAUSTED when the arena is.
+// Writes the nodes as created: `position` (nodes x 3) and node frames `rotation` (nodes x 4), world;
+// both are the caller's. Allocates nothing. INVALID_ARGUMENT names what geometry cannot be: ends that
+// coincide ("straight.end"), a normal along the rod ("straight.normal"), an empty helix
+// ("helix.radius"), coincident neighbours or a fold back ("polyline.positions[3]"), a graph's segment
+// of no length ("graph.segments[7]").
+rw_status rw_rods_create_geometry(const rw_rod_desc* desc, double* position, double* rotation,
+                                  rw_error* error);
+
+// Returns the material frame of a segment from the node frames that rw_rods_create_geometry wrote:
+// halfway between those of its ends, then by the smallest rotation onto the segment; a graph's as
+// given, else the smallest rotation of its tail's frame.
+rw_quat rw_rods_segment_frame(const rw_rod_desc* desc, int32_t segment, const double* position,
+                              const double* rotation);
+
+// Builds everything of rw_rods_geometry in `arena`. Errors as rw_rods_create_geometry, a bend between
+// segments that share no vertex ("graph.bends[2]"), a node without mass ("density",
+// "graph.vertex_masses[4]"); RESOURCE_EXHAUSTED when the arena is.
 rw_status rw_rods_build(const rw_rod_desc* desc, rw_arena* arena, rw_rods_geometry* geometry,
                         rw_error* error);
 
