@@ -55,7 +55,7 @@ static rw_status decode(const rw_schema_message* schema, const void* bytes, size
     if (!pb_decode(&stream, schema->descriptor, message)) {
         // The border lets nothing through that nanopb refuses; should it, the client still hears.
         memset(message, 0, schema->struct_bytes);
-        RW_FAIL(error, INVALID_ARGUMENT, "", "the bytes are no message: %s", PB_GET_ERROR(&stream));
+        RW_FAIL(error, INVALID_ARGUMENT, "", "the bytes are no message (nanopb: %s)", PB_GET_ERROR(&stream));
     }
     return RW_STATUS_OK;
 }
