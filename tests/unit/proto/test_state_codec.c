@@ -733,6 +733,59 @@ static void empty_selections_make_frames_too(void** state) {
     close_stream(&s);
 }
 
+static unsigned char* read_file(const char* name, const char* kind, size_t* size) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/state_frames/%s.%s", RW_TEST_VECTORS, name, kind);
+    FILE* file = fopen(path, "rb");
+    if (file == NULL) {
+        fail_msg("%s is missing", path);
+    }
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    unsigned char* bytes = malloc(*size);
+    assert_non_null(bytes);
+    assert_int_equal(fread(bytes, 1, *size, file), *size);
+    fclose(file);
+    return bytes;
+}
+
+// Frames of an earlier build: the format does not drift.
+static void stored_frames_decode_to_the_stored_numbers(void** state) {
+    (void)state;
+    static const char* const names[] = {"rods_quantized", "bodies_quantized", "rods_lossless"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        size_t frames_size, numbers_size, at = 0, numbers_at = 0;
+        unsigned char* frames = read_file(names[i], "frames", &frames_size);
+        unsigned char* numbers = read_file(names[i], "numbers", &numbers_size);
+        stream s;
+        build(1, 0);
+        open_stream(&s, RW_STATE_CODEC_LOSSLESS, 0.0, 0.0, 0);
+        while (at < frames_size) {
+            rw_state_encoder_frame encoded = {0};
+            rw_state_decoder_frame decoded;
+            uint32_t size;
+            memcpy(&size, frames + at, 4);
+            encoded.data = frames + at + 4;
+            encoded.size_bytes = size;
+            decode_checked(&s, &encoded, &decoded);
+            assert_int_equal(decoded.header.epoch, 3);
+            for (int t = 0; t < decoded.header.track_count; t++) {
+                size_t bytes = sizeof(double) * (size_t)decoded.tracks[t].count *
+                               (size_t)decoded.tracks[t].components;
+                assert_true(numbers_at + bytes <= numbers_size);
+                assert_memory_equal(decoded.tracks[t].data, numbers + numbers_at, bytes);
+                numbers_at += bytes;
+            }
+            at += 4 + size;
+        }
+        assert_int_equal(numbers_at, numbers_size);
+        close_stream(&s);
+        free(frames);
+        free(numbers);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantized_frames_keep_their_bounds_over_all_motions),
@@ -752,6 +805,7 @@ int main(void) {
         cmocka_unit_test(a_frame_beyond_the_limit_of_elements_is_refused),
         cmocka_unit_test(bad_selections_are_refused_with_their_path),
         cmocka_unit_test(empty_selections_make_frames_too),
+        cmocka_unit_test(stored_frames_decode_to_the_stored_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
