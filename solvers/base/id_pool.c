@@ -62,6 +62,20 @@ static rw_id_slot* slot_of(const rw_id_pool* pool, rw_id id) {
     return entry->index >= 0 && entry->generation == id >> SLOT_BITS ? entry : NULL;
 }
 
+void rw_id_pool_take_back(rw_id_pool* pool, rw_id id) {
+    rw_id_slot* slot = slot_of(pool, id);
+    RW_CHECK(slot != NULL);
+    int32_t number = (int32_t)(slot - pool->slots);
+    slot->index = -1;
+    pool->live_count--;
+    if (number == pool->slot_count - 1 && slot->generation == 1) {
+        pool->slot_count--;
+    } else {
+        slot->next_free = pool->first_free;
+        pool->first_free = number;
+    }
+}
+
 void rw_id_pool_remove(rw_id_pool* pool, rw_id id) {
     rw_id_slot* slot = slot_of(pool, id);
     RW_CHECK(slot != NULL);

@@ -38,6 +38,9 @@ rw_status rw_id_pool_reserve(rw_id_pool* pool, int32_t count);
 // 2^24 - 1 objects live.
 rw_id rw_id_pool_add(rw_id_pool* pool, int32_t index);
 
+// Takes back the id that rw_id_pool_add gave last, as if it had never been given.
+void rw_id_pool_take_back(rw_id_pool* pool, rw_id id);
+
 // Frees a live id; it answers -1 for ever after.
 void rw_id_pool_remove(rw_id_pool* pool, rw_id id);
 

@@ -25,5 +25,18 @@ typedef struct rw_drive {
 rw_status rw_drive_prepare(rw_drive* drive, const rw_model* model);
 void rw_drive_finish(rw_drive* drive, rw_alloc* alloc);
 
+// Fills `slope` of a cubic input whose width and description are set: the client's slopes, or those
+// of the natural spline. Solves a tridiagonal system per column in place; allocates nothing beyond
+// the room that the model gave (rw_drive_slope_bytes).
+void rw_drive_fit_input(rw_input* input);
+
+// Bytes that a cubic input of `count` times and `width` needs behind `slope`; 0 for other kinds.
+size_t rw_drive_slope_bytes(rw_input_kind kind, size_t count, int32_t width);
+
+// The input's value and its first and second time derivatives at a time, `width` each; the
+// derivatives may be NULL. At a kink or at a held end the derivative is that from the right.
+void rw_drive_evaluate_input(const rw_input* input, double time_s, double* value, double* rate,
+                             double* acceleration);
+
 // Fills the drive for `time_s`.
 void rw_drive_evaluate(rw_drive* drive, const rw_model* model, double time_s);

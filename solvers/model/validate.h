@@ -12,6 +12,8 @@
 #define RW_TIME_STEP_MIN 1e-9 // [s]
 #define RW_TIME_STEP_MAX 1.0
 #define RW_SUBSTEPS_MAX 1000u
+#define RW_SHAPES_MAX 256u // of one body
+#define RW_ROD_ELEMENTS_MAX 1000000u
 #define RW_ROTATION_TOLERANCE 1e-3 // how far a quaternion's norm may lie from 1
 #define RW_MAGNITUDE_MAX 1e30 // of any number: squares and products stay finite
 
