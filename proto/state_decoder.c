@@ -456,7 +456,9 @@ rw_status rw_state_decoder_decode(rw_state_decoder* decoder, rw_state_codec_work
     void* values = workspace->integers.data;
     for (int32_t t = 0; t < decoder->track_count; t++) {
         track_state* track = &decoder->tracks[t];
-        if (track->coding == CODING_LOSSLESS) {
+        if (track->count == 0) {
+            // Nothing to decode, and no arrays to decode into.
+        } else if (track->coding == CODING_LOSSLESS) {
             decode_lossless(track, values, header.is_key);
         } else {
             decode_quantized(track, values, header.is_key);
