@@ -3,10 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <pb_decode.h>
-#include <pb_encode.h>
-
 #include "proto/border.h"
+#include "proto/envelope.h"
 #include "proto/schema.h"
 #include "proto/varint.h"
 
@@ -42,8 +40,10 @@ void rw_message_peek_request(const void* bytes, size_t size, rw_message_peek* pe
     }
 }
 
-static rw_status decode(const rw_schema_message* schema, const void* bytes, size_t size,
-                        rw_arena* arena, void* message, rw_error* error) {
+typedef bool (*decode_function)(const rw_schema_message*, const uint8_t*, size_t, void*);
+
+static rw_status decode(const rw_schema_message* schema, decode_function how, const void* bytes,
+                        size_t size, rw_arena* arena, void* message, rw_error* error) {
     memset(message, 0, schema->struct_bytes); // nanopb leaves callback fields as they are
     const uint8_t* at = bytes;
     bool in_pieces;
@@ -51,82 +51,59 @@ static rw_status decode(const rw_schema_message* schema, const void* bytes, size
     if (in_pieces) {
         RW_TRY(rw_border_join(schema, at, size, arena, &at, &size, error));
     }
-    pb_istream_t stream = pb_istream_from_buffer(at, size);
-    if (!pb_decode(&stream, schema->descriptor, message)) {
+    if (!how(schema, at, size, message)) {
         // The border lets nothing through that nanopb refuses; should it, the client still hears.
         memset(message, 0, schema->struct_bytes);
-        RW_FAIL(error, INVALID_ARGUMENT, "", "the bytes are no message (nanopb: %s)", PB_GET_ERROR(&stream));
+        RW_FAIL(error, INVALID_ARGUMENT, "", "the bytes are no message (nanopb)");
     }
     return RW_STATUS_OK;
 }
 
 rw_status rw_message_decode_request(const void* bytes, size_t size, rw_arena* arena,
                                     rw_pb_Request* request, rw_error* error) {
-    return decode(RW_SCHEMA(rw_pb_Request), bytes, size, arena, request, error);
+    return decode(RW_SCHEMA(rw_pb_Request), rw_envelope_decode, bytes, size, arena, request, error);
 }
 
 rw_status rw_message_decode_response(const void* bytes, size_t size, rw_arena* arena,
                                      rw_pb_Response* response, rw_error* error) {
-    return decode(RW_SCHEMA(rw_pb_Response), bytes, size, arena, response, error);
+    return decode(RW_SCHEMA(rw_pb_Response), rw_envelope_decode, bytes, size, arena, response, error);
 }
 
 rw_status rw_message_decode_event(const void* bytes, size_t size, rw_arena* arena,
                                   rw_pb_Event* event, rw_error* error) {
-    return decode(RW_SCHEMA(rw_pb_Event), bytes, size, arena, event, error);
+    return decode(RW_SCHEMA(rw_pb_Event), rw_envelope_decode, bytes, size, arena, event, error);
 }
 
 rw_status rw_message_decode_state(const void* bytes, size_t size, rw_arena* arena,
                                   rw_pb_StateFrame* frame, rw_error* error) {
-    return decode(RW_SCHEMA(rw_pb_StateFrame), bytes, size, arena, frame, error);
+    return decode(RW_SCHEMA(rw_pb_StateFrame), rw_envelope_decode, bytes, size, arena, frame, error);
 }
 
 rw_status rw_message_decode_scene(const void* bytes, size_t size, rw_arena* arena,
                                   rw_pb_Scene* scene, rw_error* error) {
-    return decode(RW_SCHEMA(rw_pb_Scene), bytes, size, arena, scene, error);
+    return decode(RW_SCHEMA(rw_pb_Scene), rw_envelope_decode_plain, bytes, size, arena, scene, error);
 }
 
 // ---- Encoding ----
 
-// Small messages, which are most, are written in one go into the room that is there; when it does
-// not suffice the size is computed and the second go fits.
-static rw_status append(rw_buffer* out, const rw_schema_message* schema, const void* message) {
-    RW_TRY(rw_buffer_reserve(out, 512));
-    pb_ostream_t stream = pb_ostream_from_buffer(out->data + out->size_bytes,
-                                                 out->capacity_bytes - out->size_bytes);
-    if (!pb_encode(&stream, schema->descriptor, message)) {
-        size_t size;
-        if (!pb_get_encoded_size(&size, schema->descriptor, message)) {
-            return RW_STATUS_INTERNAL;
-        }
-        RW_TRY(rw_buffer_reserve(out, size));
-        stream = pb_ostream_from_buffer(out->data + out->size_bytes,
-                                        out->capacity_bytes - out->size_bytes);
-        if (!pb_encode(&stream, schema->descriptor, message)) {
-            return RW_STATUS_INTERNAL;
-        }
-    }
-    out->size_bytes += stream.bytes_written;
-    return RW_STATUS_OK;
-}
-
 rw_status rw_message_append_request(rw_buffer* out, const rw_pb_Request* request) {
-    return append(out, RW_SCHEMA(rw_pb_Request), request);
+    return rw_envelope_append(out, RW_SCHEMA(rw_pb_Request), request);
 }
 
 rw_status rw_message_append_response(rw_buffer* out, const rw_pb_Response* response) {
-    return append(out, RW_SCHEMA(rw_pb_Response), response);
+    return rw_envelope_append(out, RW_SCHEMA(rw_pb_Response), response);
 }
 
 rw_status rw_message_append_event(rw_buffer* out, const rw_pb_Event* event) {
-    return append(out, RW_SCHEMA(rw_pb_Event), event);
+    return rw_envelope_append(out, RW_SCHEMA(rw_pb_Event), event);
 }
 
 rw_status rw_message_append_state(rw_buffer* out, const rw_pb_StateFrame* frame) {
-    return append(out, RW_SCHEMA(rw_pb_StateFrame), frame);
+    return rw_envelope_append(out, RW_SCHEMA(rw_pb_StateFrame), frame);
 }
 
 rw_status rw_message_append_scene(rw_buffer* out, const rw_pb_Scene* scene) {
-    return append(out, RW_SCHEMA(rw_pb_Scene), scene);
+    return rw_envelope_append_plain(out, RW_SCHEMA(rw_pb_Scene), scene);
 }
 
 void rw_message_fail(rw_pb_Response* response, uint64_t request_id, const rw_error* error) {

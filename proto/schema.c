@@ -60,6 +60,18 @@
     SCHEMA_CALL(SCHEMA_CHOICE_4, message, SCHEMA_UNPACK triple)
 #define SCHEMA_CHOICE_4(message, choice, member, path) (offsetof(message, which_##choice) + 1)
 
+#define SCHEMA_OFFSET_SINGULAR(message, name) offsetof(message, name)
+#define SCHEMA_OFFSET_OPTIONAL(message, name) offsetof(message, name)
+#define SCHEMA_OFFSET_REPEATED(message, name) offsetof(message, name)
+#define SCHEMA_OFFSET_ONEOF(message, triple)                                                       \
+    SCHEMA_CALL(SCHEMA_OFFSET_4, message, SCHEMA_UNPACK triple)
+#define SCHEMA_OFFSET_4(message, choice, member, path) offsetof(message, path)
+
+#define SCHEMA_HAS_SINGULAR(message, name) 0
+#define SCHEMA_HAS_OPTIONAL(message, name) offsetof(message, has_##name)
+#define SCHEMA_HAS_REPEATED(message, name) 0
+#define SCHEMA_HAS_ONEOF(message, triple) 0
+
 #define SCHEMA_SUB_DOUBLE(shape, message, name) NULL
 #define SCHEMA_SUB_FIXED32(shape, message, name) NULL
 #define SCHEMA_SUB_FIXED64(shape, message, name) NULL
@@ -93,6 +105,8 @@
      .max = SCHEMA_MAX_##storage(shape_, message, name_),                                          \
      .enum_max = SCHEMA_ENUM_##kind_(shape_, message, name_),                         \
      .choice = SCHEMA_CHOICE_##shape_(message, name_),                                             \
+     .offset = SCHEMA_OFFSET_##shape_(message, name_),                                             \
+     .has_offset = SCHEMA_HAS_##shape_(message, name_),                                            \
      .sub = SCHEMA_SUB_##kind_(shape_, message, name_)},
 
 // A message without fields still needs an element: the last one has tag 0 and is not counted.

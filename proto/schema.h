@@ -37,7 +37,9 @@ typedef struct rw_schema_field {
     uint8_t is_view;              // held as rw_wire_array, rw_wire_bytes or rw_wire_list
     uint32_t max;                 // repeated: elements; else string, bytes: bytes
     uint32_t enum_max;            // UENUM: largest value
-    uint32_t choice;              // ONEOF: the same for all members of one choice, not 0
+    uint32_t choice;              // ONEOF: offset of which_... in the struct, plus 1; else 0
+    uint32_t offset;              // of the member in the struct, bytes
+    uint32_t has_offset;          // OPTIONAL: of has_..., bytes
     const rw_schema_message* sub; // MESSAGE: its schema
 } rw_schema_field;
 

@@ -116,7 +116,7 @@ bool rw_wire_next_message(rw_wire_cursor* cursor, const pb_msgdesc_t* fields, vo
     }
     memset(message, 0, size); // nanopb leaves callback fields as they are
     pb_istream_t stream = pb_istream_from_buffer(element.data, element.size);
-    return pb_decode(&stream, fields, message);
+    return pb_decode_ex(&stream, fields, message, PB_DECODE_NOINIT); // all defaults are zero
 }
 
 void rw_wire_copy_text(rw_wire_bytes element, char* text, size_t capacity) {

@@ -2,6 +2,7 @@
 
 #include <pb_common.h>
 
+#include "proto/envelope.h"
 #include "proto/message.h"
 #include "proto/schema.h"
 
@@ -84,6 +85,61 @@ static void messages_that_are_decoded_in_place_stay_small(void** state) {
     assert_true(sizeof(rw_pb_Rod) <= 4096);
 }
 
+static void envelopes_have_the_form_their_code_relies_on(void** state) {
+    (void)state;
+    assert_true(rw_envelope_is_one(RW_SCHEMA(rw_pb_Request)));
+    assert_true(rw_envelope_is_one(RW_SCHEMA(rw_pb_Response)));
+    assert_true(rw_envelope_is_one(RW_SCHEMA(rw_pb_Event)));
+    assert_true(rw_envelope_is_one(RW_SCHEMA(rw_pb_StateFrame)));
+    assert_false(rw_envelope_is_one(RW_SCHEMA(rw_pb_Scene)));
+    assert_false(rw_envelope_is_one(RW_SCHEMA(rw_pb_Restore)));
+}
+
+static bool give_number(void* context, uint32_t index, void* item) {
+    (void)context;
+    ((rw_pb_SessionInfo*)item)->id = index;
+    return true;
+}
+
+static void envelopes_are_encoded_as_nanopb_encodes_them(void** state) {
+    (void)state;
+    double values[3000] = {1, 2, 3};
+    rw_pb_Response responses[6] = {
+        {.request_id = 0},
+        {.request_id = UINT64_MAX, .status = rw_pb_Status_Code_FAULTED, .message = "m\xc3\xa9",
+         .path = "p", .steps_done = 300},
+        {.request_id = 1, .has_step = true, .step = 0, .has_time = true, .time = 0},
+        {.request_id = 2, .which_result = rw_pb_Response_pause_tag},
+        {.request_id = 3, .has_time = true, .time = 2.5, .which_result = rw_pb_Response_advance_tag,
+         .result.advance.values = rw_wire_from_f64(values, 3000), .result.advance.rows = 2},
+        {.request_id = 4, .which_result = rw_pb_Response_list_sessions_tag,
+         .result.list_sessions.sessions =
+             rw_wire_from_fill(give_number, NULL, sizeof(rw_pb_SessionInfo), 40)}};
+    rw_alloc alloc;
+    rw_alloc_init(&alloc, 0);
+    for (size_t i = 0; i < 6; i++) {
+        rw_buffer ours, theirs;
+        rw_buffer_init(&ours, &alloc);
+        rw_buffer_init(&theirs, &alloc);
+        const rw_schema_message* schema = RW_SCHEMA(rw_pb_Response);
+        assert_int_equal(rw_envelope_append(&ours, schema, &responses[i]), RW_STATUS_OK);
+        assert_int_equal(rw_envelope_append_plain(&theirs, schema, &responses[i]), RW_STATUS_OK);
+        assert_int_equal(ours.size_bytes, theirs.size_bytes);
+        if (ours.size_bytes > 0) {
+            assert_memory_equal(ours.data, theirs.data, ours.size_bytes);
+        }
+        rw_pb_Response one, two; // and decoded alike
+        memset(&one, 0, sizeof one);
+        memset(&two, 0, sizeof two);
+        assert_true(rw_envelope_decode(schema, ours.data, ours.size_bytes, &one));
+        assert_true(rw_envelope_decode_plain(schema, ours.data, ours.size_bytes, &two));
+        assert_memory_equal(&one, &two, sizeof one);
+        rw_buffer_finish(&ours);
+        rw_buffer_finish(&theirs);
+    }
+    rw_alloc_finish(&alloc);
+}
+
 static void commands_have_names(void** state) {
     (void)state;
     assert_string_equal(rw_message_command_name(rw_pb_Request_load_scene_tag), "load_scene");
@@ -97,6 +153,8 @@ int main(void) {
         cmocka_unit_test(the_tables_say_what_nanopb_says),
         cmocka_unit_test(every_field_of_any_size_has_a_maximum),
         cmocka_unit_test(messages_that_are_decoded_in_place_stay_small),
+        cmocka_unit_test(envelopes_have_the_form_their_code_relies_on),
+        cmocka_unit_test(envelopes_are_encoded_as_nanopb_encodes_them),
         cmocka_unit_test(commands_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
