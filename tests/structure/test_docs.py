@@ -128,6 +128,34 @@ class Docs(unittest.TestCase):
         listed = [snake(name) for row in rows for name in re.findall(r"`(\w+)`", row[0])]
         self.assertEqual(sorted(listed), sorted(schema))
 
+    def test_the_table_of_options_equals_the_daemons(self):
+        code = house.read("server/config.c")
+        options = re.findall(r'\{"([\w-]+)", OPTION_\w+, [^"]*?"[^"]*", "([^"]*)",', code)
+        listed = [(row[0].strip("`"), row[1].strip("`")) for row in table("docs/operations.md", "Configuration")]
+        self.assertGreater(len(options), 5)
+        self.assertEqual(listed, options)
+
+    def test_the_table_of_metrics_equals_the_daemons(self):
+        metrics = re.findall(r'X\((\w+), \w+, "([^"]*)"', house.read("server/metrics.h"))
+        listed = [(row[0].strip("`").removeprefix("ropewalk_"), row[1]) for row in table("docs/operations.md", "Metrics")]
+        self.assertGreater(len(metrics), 5)
+        self.assertEqual(listed, metrics)
+
+    def test_deployment_files_use_options_that_exist(self):
+        options = set(re.findall(r'\{"([\w-]+)", OPTION_', house.read("server/config.c")))
+        used = {"conf": re.findall(r"^([\w-]+) *=", house.read("deploy/ropewalkd.conf"), re.M)}
+        for name in ("Dockerfile", "ropewalkd.service", "kubernetes.yaml", "slurm.sbatch"):
+            lines = "\n".join(
+                line for line in house.read(f"deploy/{name}").splitlines()
+                if re.search(r"ropewalkd\b.*--|CMD|args:", line) and not line.lstrip().startswith("#")
+            )
+            used[name] = re.findall(r"--([a-z][\w-]+)", lines)
+            variables = re.findall(r"\bROPEWALK_([A-Z_]+)=", house.read(f"deploy/{name}"))
+            used[name] += [one.lower().replace("_", "-") for one in variables if one not in ("TOKEN", "SOCKET")]
+        faults = [f"{name}: {option}" for name, found in used.items() for option in found if option not in options]
+        self.assertEqual(faults, [])
+        self.assertTrue(all(used.values()), used)
+
 
 class Walk(unittest.TestCase):
     def names(self):
