@@ -55,7 +55,7 @@ static void place_driven(const rw_model* model, const rw_drive* drive, int32_t i
     rw_vec3 origin = rw_vec3_add(rw_vec3_load(desc->position), rw_vec3_load(offset));
 
     // d/dt exp(v) = exp(v) (Gamma(v) v')^ with the right Jacobian Gamma; to world axes by exp(v).
-    rw_mat3 right_jacobian = rw_so3_right_jacobian(turn);
+    rw_mat3 right_jacobian = rw_so3_gamma(turn);
     rw_vec3 spin = rw_quat_rotate(delta, rw_mat3_apply(&right_jacobian, turn_rate));
     double position[3], rotation[4], omega[3];
     rw_vec3_store(position, origin);

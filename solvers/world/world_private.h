@@ -1,0 +1,49 @@
+// What a world is made of; for the files of solvers/world alone.
+#pragma once
+
+#include "solvers/world/world.h"
+
+typedef struct rw_world_solvers {
+    rw_solver rigid, rods; // the same `self` when one solver plays both roles
+    bool monolithic;
+} rw_world_solvers;
+
+struct rw_world {
+    rw_alloc* alloc;           // borrowed
+    rw_parallel* parallel;     // borrowed, may be NULL
+    const atomic_bool* cancel; // borrowed, may be NULL
+    rw_model model;
+    rw_world_solvers solvers;
+
+    // Motion. `state[good]` is the last good state. A step of one substep goes from it into
+    // another; more substeps use the third in turn, so that the good one is never written.
+    rw_state state[3];
+    int good;
+    int64_t counts[RW_DOMAIN_COUNT];
+    int64_t capacity[RW_DOMAIN_COUNT];
+
+    // Private state of the solvers from before the running step (their own lists).
+    rw_buffer undo[2];
+
+    // time = time_base_s + (step - step_base) * time_step: exact for a constant step.
+    int64_t step, step_base;
+    double time_base_s;
+    uint64_t epoch;
+
+    rw_drive drive[2]; // start and end of the running substep
+    double* body_force;
+    double* body_torque;
+    double* node_force;
+    double* node_torque;
+    rw_body_response* responses;
+
+    uint64_t prepared_topology, prepared_parameters;
+    rw_fault fault;
+};
+
+// Chooses and creates the solvers that the model's options name (world.c).
+rw_status rw_world_private_make_solvers(rw_world* world, rw_error* error);
+
+// True for a body, node or attachment frame that hangs on the world's clock (step.c): evaluates
+// drives for the present time into drive[1].
+rw_status rw_world_private_refresh_drive(rw_world* world);
