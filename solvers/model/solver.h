@@ -10,7 +10,11 @@
 //       rods->sweep                  rods, with the bodies held at their trial pose
 //       rods->respond                wrench and stiffness of the rods on each attached body
 //       rigid->sweep                 bodies and joints, given those responses -> a new trial pose
-//   rigid->end, rods->end            velocities, reactions, histories
+//   rigid->end, rods->end            velocities, reactions, histories; nodes held by a body are
+//                                    placed by its final pose
+//
+// The world marks `responses[b].active` for every dynamic body that a rod is attached to, before
+// begin. With such bodies the loop ends when the rods are done; without them each side loops alone.
 //
 // That is block descent in which an attached body is one more block of the rods' solve, so a light
 // body on a stiff rod is stable at any step (numerics: rods attached to bodies). A solver that plays
@@ -119,7 +123,9 @@ typedef struct rw_solver_vtable {
 
     void (*energy)(void* self, const rw_state* state, rw_energy* energy);
 
-    // Signals of the last finished state; world axes unless said.
+    // Signals of the last finished state; world axes unless said. node_rotation, rod_at and
+    // node_mass need a prepared solver only as far as rods are concerned: the world prepares after
+    // rods came or went, before it resolves an attachment.
     void (*attachment_wrench)(void* self, int32_t attachment, double wrench[6]); // on the rod
     void (*element_wrench)(void* self, const rw_state* state, int32_t rod, int32_t element,
                            double wrench[6]); // material frame

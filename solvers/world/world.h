@@ -127,6 +127,8 @@ double rw_world_time(const rw_world* world);
 int64_t rw_world_step_count(const rw_world* world);
 // Counts topology changes, Restore and Fork: a new epoch begins a new key frame.
 uint64_t rw_world_epoch(const rw_world* world);
+// Begins a new epoch, not below `at_least`: the session continues its own count over a Restore.
+void rw_world_begin_epoch(rw_world* world, uint64_t at_least);
 bool rw_world_is_faulted(const rw_world* world);
 const rw_fault* rw_world_fault(const rw_world* world);
 // True when the next step has to prepare first (slow: not for the loop thread).

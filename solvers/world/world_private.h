@@ -38,12 +38,20 @@ struct rw_world {
     rw_body_response* responses;
 
     uint64_t prepared_topology, prepared_parameters;
+    uint32_t prepared_substeps;
+    bool rods_are_prepared; // the rod solver has seen all rods
     rw_fault fault;
 };
 
-// Chooses and creates the solvers that the model's options name (world.c).
+// An empty world without solvers, or NULL.
+rw_world* rw_world_private_new(const rw_world_config* config, rw_error* error);
+
+// Chooses and creates the solvers that the model's options name.
 rw_status rw_world_private_make_solvers(rw_world* world, rw_error* error);
 
-// True for a body, node or attachment frame that hangs on the world's clock (step.c): evaluates
-// drives for the present time into drive[1].
-rw_status rw_world_private_refresh_drive(rw_world* world);
+// Makes room for `count` more rows of a domain in every state. RESOURCE_EXHAUSTED.
+rw_status rw_world_private_reserve_rows(rw_world* world, rw_domain domain, int64_t count,
+                                        rw_error* error);
+
+// The drive at the present time; prepares nothing (gravity and wind are always valid).
+const rw_drive* rw_world_private_present_drive(rw_world* world);

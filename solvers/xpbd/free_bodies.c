@@ -31,7 +31,7 @@ struct rw_free_bodies {
     int32_t capacity;
     spring_link* links;
     int32_t link_count, link_capacity;
-    bool has_stage_forces; // loads or drag that depend on the pose
+    bool has_stage_forces; // loads or drag on bodies
     int32_t sweep_count;   // of the present substep
 
     // Per body.
@@ -116,7 +116,7 @@ static bool is_dynamic(const rw_model* model, int32_t body) {
 static void sort_forces(rw_free_bodies* self) {
     const rw_model* model = self->model;
     self->link_count = 0;
-    self->has_stage_forces = model->applied.count > 0;
+    self->has_stage_forces = false;
     for (int32_t i = 0; i < model->forces.count; i++) {
         const rw_force* force = &model->forces.items[i];
         if (force->desc.kind != RW_FORCE_SPRING_DAMPER) {
@@ -531,7 +531,8 @@ rw_status rw_free_bodies_sweep(rw_free_bodies* self, rw_step* step, bool* done) 
     for (int32_t i = 0; i < model->bodies.count; i++) {
         has_response |= step->responses[i].active;
     }
-    if (!has_response && !self->has_stage_forces && self->link_count == 0) {
+    bool has_stage_forces = self->has_stage_forces || model->applied.count > 0;
+    if (!has_response && !has_stage_forces && self->link_count == 0) {
         *done = true;
         return RW_STATUS_OK;
     }
