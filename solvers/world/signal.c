@@ -330,7 +330,9 @@ typedef struct world_sums {
     double linear[3], angular[3];
 } world_sums;
 
-static void read_world(rw_world* world, int32_t kind, world_sums* sums, double* out) {
+static rw_status read_world(rw_world* world, int32_t kind, world_sums* sums, double* out,
+                            rw_error* error) {
+    uint64_t hash;
     if (kind >= SIGNAL_WORLD_KINETIC && kind <= SIGNAL_WORLD_TOTAL && !sums->has_energy) {
         rw_world_get_energy(world, &sums->energy);
         sums->has_energy = true;
@@ -350,7 +352,8 @@ static void read_world(rw_world* world, int32_t kind, world_sums* sums, double* 
         out[0] = 0; // contact is not served yet, so there is none
         break;
     case SIGNAL_WORLD_HASH:
-        out[0] = (double)(rw_world_hash(world) & ((UINT64_C(1) << 53) - 1));
+        RW_TRY(rw_world_hash(world, &hash, error));
+        out[0] = (double)(hash & ((UINT64_C(1) << 53) - 1));
         break;
     case SIGNAL_WORLD_KINETIC:
         out[0] = sums->energy.kinetic;
@@ -371,6 +374,7 @@ static void read_world(rw_world* world, int32_t kind, world_sums* sums, double* 
         memcpy(out, sums->angular, sizeof sums->angular);
         break;
     }
+    return RW_STATUS_OK;
 }
 
 static void read_body(const rw_world* world, const rw_signal* signal, double* out) {
@@ -486,7 +490,7 @@ rw_status rw_world_read_signals(rw_world* world, const rw_signal_set* set, doubl
         const rw_signal* signal = &set->items[i];
         double* out = values + signal->offset;
         if (signal->kind < SIGNAL_BODY_POSITION) {
-            read_world(world, signal->kind, &sums, out);
+            RW_TRY(read_world(world, signal->kind, &sums, out, error));
         } else if (signal->kind < SIGNAL_JOINT_COORDINATE) {
             read_body(world, signal, out);
         } else if (signal->kind < SIGNAL_ROD_NODE_POSITION) {

@@ -161,19 +161,29 @@ rw_status rw_world_create_from_snapshot(const rw_world_config* config, const voi
     return RW_STATUS_OK;
 }
 
-uint64_t rw_world_hash(rw_world* world) {
+// The model's part: every value that a snapshot would hold. RESOURCE_EXHAUSTED.
+static rw_status hash_model(rw_world* world, rw_hash* hash) {
+    world->scratch.size_bytes = 0;
+    RW_TRY(rw_scene_codec_write(&world->model, &world->scratch));
+    rw_hash_bytes(hash, world->scratch.data, world->scratch.size_bytes);
+    return RW_STATUS_OK;
+}
+
+rw_status rw_world_hash(rw_world* world, uint64_t* value, rw_error* error) {
+    RW_TRY(rw_world_prepare(world, error)); // private state is laid out by it
     rw_hash hash;
     rw_hash_init(&hash);
     rw_hash_word(&hash, (uint64_t)world->step);
     const double now = rw_world_time(world);
     rw_hash_doubles(&hash, &now, 1);
-    rw_scene_codec_hash(&world->model, &hash);
-    rw_field_hash(rw_state_fields(), &world->state[world->good], world->counts, &hash);
-    if (!rw_world_needs_prepare(world)) {
-        for (int i = 0; i < solver_count(world); i++) {
-            rw_solver_fields fields = fields_of(world, i);
-            rw_field_hash(fields.list, fields.state, fields.counts, &hash);
-        }
+    if (hash_model(world, &hash) != RW_STATUS_OK) {
+        RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory to hash the model");
     }
-    return rw_hash_value(&hash);
+    rw_field_hash(rw_state_fields(), &world->state[world->good], world->counts, &hash);
+    for (int i = 0; i < solver_count(world); i++) {
+        rw_solver_fields fields = fields_of(world, i);
+        rw_field_hash(fields.list, fields.state, fields.counts, &hash);
+    }
+    *value = rw_hash_value(&hash);
+    return RW_STATUS_OK;
 }

@@ -12,7 +12,6 @@
 #include "solvers/model/kinematics.h"
 #include "solvers/model/rods.h"
 #include "solvers/model/validate.h"
-#include "solvers/scr/scr.h"
 #include "solvers/world/world_private.h"
 #include "solvers/xpbd/xpbd.h"
 
@@ -23,7 +22,6 @@ static const rw_solver_vtable* vtable_of(rw_solver_kind kind) {
     case RW_SOLVER_XPBD:
         return rw_xpbd_vtable();
     case RW_SOLVER_SCR:
-        return rw_scr_vtable();
     case RW_SOLVER_DAE:
         return NULL;
     }
@@ -83,6 +81,7 @@ rw_world* rw_world_private_new(const rw_world_config* config, rw_error* error) {
     for (int i = 0; i < 2; i++) {
         rw_buffer_init(&world->undo[i], world->alloc);
     }
+    rw_buffer_init(&world->scratch, world->alloc);
     return world;
 }
 
@@ -112,6 +111,7 @@ void rw_world_destroy(rw_world* world) {
         rw_buffer_finish(&world->undo[i]);
         rw_drive_finish(&world->drive[i], world->alloc);
     }
+    rw_buffer_finish(&world->scratch);
     rw_alloc_free(world->alloc, world->body_force);
     rw_alloc_free(world->alloc, world->body_torque);
     rw_alloc_free(world->alloc, world->node_force);
@@ -247,6 +247,13 @@ rw_status rw_world_create_coupling(rw_world* world, const rw_coupling_desc* desc
     return RW_STATUS_OK;
 }
 
+// Fills rows of three with one row for all, a row each, or zeros.
+static void fill_rows(double* rows, int64_t count, rw_doubles values) {
+    for (int64_t i = 0; i < 3 * count; i++) {
+        rows[i] = values.count == 3 ? values.data[i % 3] : values.count > 0 ? values.data[i] : 0;
+    }
+}
+
 // Rows and initial motion of the newest rod.
 static rw_status place_rod(rw_world* world, rw_error* error) {
     rw_model* model = &world->model;
@@ -260,26 +267,26 @@ static rw_status place_rod(rw_world* world, rw_error* error) {
     RW_TRY(rw_world_private_reserve_rows(world, RW_DOMAIN_NODE, rod->node_count, error));
     RW_TRY(rw_world_private_reserve_rows(world, RW_DOMAIN_FRAME, frame_count, error));
 
-    rw_state* state = &world->state[world->good];
-    double* positions = &state->node_position[3 * (int64_t)rod->node_first];
-    double* rotations =
-        rw_alloc_array(world->alloc, (size_t)rod->node_count, 4 * sizeof(double));
-    if (rotations == NULL) {
-        RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory for the frames of %d nodes",
-                rod->node_count);
-    }
-    rw_status status = rw_rods_create_geometry(&rod->desc, positions, rotations, error);
+    rw_arena arena;
+    rw_arena_init(&arena, world->alloc);
+    rw_rods_geometry geometry;
+    rw_status status = rw_rods_build(&rod->desc, &arena, &geometry, error);
     if (status == RW_STATUS_OK) {
-        memset(&state->node_velocity[3 * (int64_t)rod->node_first], 0,
+        rw_state* state = &world->state[world->good];
+        memcpy(&state->node_position[3 * (int64_t)rod->node_first], geometry.position,
                (size_t)rod->node_count * 3 * sizeof(double));
-        memset(&state->frame_angular_velocity[3 * (int64_t)rod->frame_first], 0,
-               (size_t)frame_count * 3 * sizeof(double));
-        solver->vtable->init_frames(solver->self, rod, positions, rotations,
+        fill_rows(&state->node_velocity[3 * (int64_t)rod->node_first], rod->node_count,
+                  rod->desc.linear_velocity);
+        // Frames at nodes spin as given; a solver with frames on segments has none that spin.
+        bool has_spin = frame_count == rod->node_count;
+        fill_rows(&state->frame_angular_velocity[3 * (int64_t)rod->frame_first], frame_count,
+                  has_spin ? rod->desc.angular_velocity : (rw_doubles){0});
+        solver->vtable->init_frames(solver->self, rod, geometry.position, geometry.rotation,
                                     &state->frame_rotation[4 * (int64_t)rod->frame_first]);
         world->counts[RW_DOMAIN_NODE] += rod->node_count;
         world->counts[RW_DOMAIN_FRAME] += frame_count;
     }
-    rw_alloc_free(world->alloc, rotations);
+    rw_arena_finish(&arena);
     return status;
 }
 

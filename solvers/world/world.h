@@ -64,26 +64,29 @@ const rw_state* rw_world_state(const rw_world* world);
 
 typedef struct rw_body_set {
     bool has_position, has_rotation, has_linear_velocity, has_angular_velocity;
-    bool has_mass, has_inertia, has_friction, has_restitution;
+    bool has_mass, has_inertia, has_center_of_mass, has_friction, has_restitution;
     double position[3], rotation[4], linear_velocity[3], angular_velocity[3];
-    double mass, inertia[6], friction, restitution;
+    double mass, inertia[6], center_of_mass[3], friction, restitution;
 } rw_body_set;
 
 typedef struct rw_joint_set {
     rw_doubles coordinate, rate; // count 0: unchanged
     const rw_motor_desc* motor;  // NULL: unchanged
     rw_doubles motor_target;     // count 0: unchanged; the control loop's call
-    bool has_damping, has_compliance;
-    double damping, compliance;
+    bool has_damping, has_compliance, has_lower_limit, has_upper_limit;
+    double damping, compliance, lower_limit, upper_limit;
 } rw_joint_set;
 
 typedef struct rw_rod_set {
     bool has_density, has_young_modulus, has_poisson_ratio, has_damping, has_mass_damping, has_drag;
-    bool has_rest_curvature, has_stiffness;
+    bool has_friction, has_rest_length, has_stiffness;
     double density, young_modulus, poisson_ratio, damping, mass_damping, drag;
-    double rest_curvature[3];
+    double friction, rest_length;
     double stiffness[6]; // ea ga1 ga2 ei1 ei2 gj
-    rw_doubles node_positions, node_velocities; // (n x 3); count 0: unchanged
+    // Borrowed views; count 0: unchanged. The graph's only for graph rods, of unchanged length.
+    rw_doubles rest_curvature; // (3) or (elements x 3)
+    rw_doubles segment_stiffness, segment_rest_lengths, bend_stiffness, bend_rest_rotations;
+    rw_doubles node_positions, node_velocities; // (n x 3): the motion, not a parameter
 } rw_rod_set;
 
 typedef struct rw_attachment_set {
@@ -92,8 +95,10 @@ typedef struct rw_attachment_set {
 } rw_attachment_set;
 
 typedef struct rw_force_set {
-    bool has_force, has_torque, has_stiffness, has_damping, has_rest_length;
-    double force[3], torque[3], stiffness, damping, rest_length;
+    bool has_force, has_torque;                       // load
+    bool has_stiffness, has_damping, has_rest_length; // spring-damper
+    bool has_linear, has_quadratic, has_angular;      // drag
+    double force[3], torque[3], stiffness, damping, rest_length, linear, quadratic, angular;
 } rw_force_set;
 
 typedef struct rw_world_set {
@@ -176,8 +181,8 @@ void rw_world_get_energy(rw_world* world, rw_world_energy* energy);
 void rw_world_get_momentum(rw_world* world, double linear[3], double angular[3]);
 
 // The hash of the whole state: the model's values, the motion, the solvers' private state, time,
-// step and id counters, in id order, without caches.
-uint64_t rw_world_hash(rw_world* world);
+// step and id counters, in creation order, without caches.
+rw_status rw_world_hash(rw_world* world, uint64_t* value, rw_error* error);
 
 // ---- Snapshots ----
 

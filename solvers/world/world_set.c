@@ -3,8 +3,7 @@
 // has nothing to prepare.
 #include <string.h>
 
-#include "solvers/math/quat.h"
-#include "solvers/math/vec3.h"
+#include "solvers/base/check.h"
 #include "solvers/model/kinematics.h"
 #include "solvers/model/validate.h"
 #include "solvers/world/world_private.h"
@@ -40,8 +39,8 @@ rw_status rw_world_set_body(rw_world* world, int32_t body, const rw_body_set* se
     RW_TRY(check_body_motion(set, error));
     bool has_motion = set->has_position || set->has_rotation || set->has_linear_velocity ||
                       set->has_angular_velocity;
-    bool has_properties =
-        set->has_mass || set->has_inertia || set->has_friction || set->has_restitution;
+    bool has_properties = set->has_mass || set->has_inertia || set->has_center_of_mass ||
+                          set->has_friction || set->has_restitution;
 
     // The motion of the body's origin, before a new centre of mass could change what it means.
     static const double origin[3];
@@ -84,6 +83,10 @@ rw_status rw_world_set_body(rw_world* world, int32_t body, const rw_body_set* se
             memcpy(desc.inertia, set->inertia, sizeof desc.inertia);
             desc.has_inertia = true;
         }
+        if (set->has_center_of_mass) {
+            memcpy(desc.center_of_mass, set->center_of_mass, sizeof desc.center_of_mass);
+            desc.has_center_of_mass = true;
+        }
         desc.friction = set->has_friction ? set->friction : desc.friction;
         desc.restitution = set->has_restitution ? set->restitution : desc.restitution;
         RW_TRY(rw_model_replace_body(model, body, &desc, error));
@@ -101,17 +104,26 @@ rw_status rw_world_set_joint(rw_world* world, int32_t joint, const rw_joint_set*
     rw_joint* record = &world->model.joints.items[joint];
     if (set->motor_target.count > 0) {
         rw_motor_desc motor = record->desc.motor;
-        if (set->motor_target.count > RW_JOINT_COORDINATES_MAX) {
-            RW_FAIL(error, INVALID_ARGUMENT, "target", "must have at most %d values, got %zu",
-                    RW_JOINT_COORDINATES_MAX, set->motor_target.count);
+        if (set->motor_target.count > RW_COUNT_OF(motor.target)) {
+            RW_FAIL(error, INVALID_ARGUMENT, "target", "must have at most %zu values, got %zu",
+                    RW_COUNT_OF(motor.target), set->motor_target.count);
         }
         memcpy(motor.target, set->motor_target.data, set->motor_target.count * sizeof(double));
         motor.target_count = set->motor_target.count;
         RW_TRY(rw_validate_motor(record->desc.type, &motor, error));
         record->desc.motor = motor;
     }
-    if (set->motor != NULL || set->has_damping || set->has_compliance) {
+    if (set->motor != NULL || set->has_damping || set->has_compliance || set->has_lower_limit ||
+        set->has_upper_limit) {
         rw_joint_desc desc = record->desc;
+        if (set->has_lower_limit) {
+            desc.lower_limit = set->lower_limit;
+            desc.has_lower_limit = true;
+        }
+        if (set->has_upper_limit) {
+            desc.upper_limit = set->upper_limit;
+            desc.has_upper_limit = true;
+        }
         desc.motor = set->motor != NULL ? *set->motor : desc.motor;
         desc.damping = set->has_damping ? set->damping : desc.damping;
         desc.compliance = set->has_compliance ? set->compliance : desc.compliance;
@@ -142,6 +154,59 @@ rw_status rw_world_set_joint(rw_world* world, int32_t joint, const rw_joint_set*
     return status;
 }
 
+// Writes what the set gives over a description. True when it gives a parameter.
+static bool overlay_rod(const rw_rod_set* set, rw_rod_desc* desc) {
+    bool any = false;
+    const struct {
+        bool given;
+        double value;
+        double* to;
+        bool* has; // NULL: none
+    } scalars[] = {
+        {set->has_density, set->density, &desc->density, NULL},
+        {set->has_young_modulus, set->young_modulus, &desc->young_modulus,
+         &desc->has_young_modulus},
+        {set->has_poisson_ratio, set->poisson_ratio, &desc->poisson_ratio,
+         &desc->has_poisson_ratio},
+        {set->has_damping, set->damping, &desc->damping, NULL},
+        {set->has_mass_damping, set->mass_damping, &desc->mass_damping, NULL},
+        {set->has_drag, set->drag, &desc->drag, NULL},
+        {set->has_friction, set->friction, &desc->friction, NULL},
+        {set->has_rest_length, set->rest_length, &desc->rest_length, &desc->has_rest_length},
+    };
+    for (size_t i = 0; i < RW_COUNT_OF(scalars); i++) {
+        if (scalars[i].given) {
+            *scalars[i].to = scalars[i].value;
+            if (scalars[i].has != NULL) {
+                *scalars[i].has = true;
+            }
+            any = true;
+        }
+    }
+    if (set->has_stiffness) {
+        memcpy(&desc->stiffness, set->stiffness, sizeof set->stiffness);
+        desc->has_stiffness = true;
+        any = true;
+    }
+    const struct {
+        rw_doubles given;
+        rw_doubles* to;
+    } arrays[] = {
+        {set->rest_curvature, &desc->rest_curvature},
+        {set->segment_stiffness, &desc->graph.segment_stiffness},
+        {set->segment_rest_lengths, &desc->graph.segment_rest_lengths},
+        {set->bend_stiffness, &desc->graph.bend_stiffness},
+        {set->bend_rest_rotations, &desc->graph.bend_rest_rotations},
+    };
+    for (size_t i = 0; i < RW_COUNT_OF(arrays); i++) {
+        if (arrays[i].given.count > 0) {
+            *arrays[i].to = arrays[i].given;
+            any = true;
+        }
+    }
+    return any;
+}
+
 rw_status rw_world_set_rod(rw_world* world, int32_t rod, const rw_rod_set* set, rw_error* error) {
     rw_model* model = &world->model;
     rw_rod* record = &model->rods.items[rod];
@@ -157,29 +222,7 @@ rw_status rw_world_set_rod(rw_world* world, int32_t rod, const rw_rod_set* set, 
     }
 
     rw_rod_desc desc = record->desc;
-    if (set->has_young_modulus) {
-        desc.young_modulus = set->young_modulus;
-        desc.has_young_modulus = true;
-    }
-    if (set->has_poisson_ratio) {
-        desc.poisson_ratio = set->poisson_ratio;
-        desc.has_poisson_ratio = true;
-    }
-    if (set->has_rest_curvature) {
-        memcpy(desc.rest_curvature, set->rest_curvature, sizeof desc.rest_curvature);
-        desc.has_rest_curvature = true;
-    }
-    if (set->has_stiffness) {
-        memcpy(&desc.stiffness, set->stiffness, sizeof set->stiffness);
-        desc.has_stiffness = true;
-    }
-    desc.density = set->has_density ? set->density : desc.density;
-    desc.damping = set->has_damping ? set->damping : desc.damping;
-    desc.mass_damping = set->has_mass_damping ? set->mass_damping : desc.mass_damping;
-    desc.drag = set->has_drag ? set->drag : desc.drag;
-    if (set->has_density || set->has_young_modulus || set->has_poisson_ratio ||
-        set->has_rest_curvature || set->has_stiffness || set->has_damping ||
-        set->has_mass_damping || set->has_drag) {
+    if (overlay_rod(set, &desc)) {
         int32_t frame_count, element_count;
         const rw_solver* solver = &world->solvers.rods;
         RW_TRY(rw_validate_rod(&desc, error));
@@ -256,7 +299,16 @@ rw_status rw_world_set_force(rw_world* world, int32_t force, const rw_force_set*
         }
         return RW_STATUS_OK;
     }
+    bool is_drag = record->desc.kind == RW_FORCE_DRAG;
+    if ((set->has_linear || set->has_quadratic || set->has_angular) && !is_drag) {
+        RW_FAIL(error, FAILED_PRECONDITION,
+                set->has_linear ? "linear" : set->has_quadratic ? "quadratic" : "angular",
+                "'%s' is not a drag", record->desc.name);
+    }
     rw_force_desc desc = record->desc;
+    desc.drag.linear = set->has_linear ? set->linear : desc.drag.linear;
+    desc.drag.quadratic = set->has_quadratic ? set->quadratic : desc.drag.quadratic;
+    desc.drag.angular = set->has_angular ? set->angular : desc.drag.angular;
     if (set->has_stiffness) {
         desc.spring_damper.stiffness = set->stiffness;
     }
