@@ -1,0 +1,455 @@
+// The world: objects, Set*, signals, snapshots, hash, faults, allocation failures.
+#include "tests/support/rw_test.h"
+
+#include "solvers/base/check.h"
+#include "solvers/world/world.h"
+#include "tests/support/rw_world_scenes.h"
+
+static rw_alloc account;
+
+static int setup(void** state) {
+    (void)state;
+    rw_alloc_init(&account, 0);
+    return 0;
+}
+
+static int teardown(void** state) {
+    (void)state;
+    rw_alloc_finish(&account); // nothing leaks
+    return 0;
+}
+
+typedef void (*scene_maker)(rw_world_scenes* out);
+
+static rw_world* load(scene_maker maker) {
+    rw_world_scenes scenes;
+    maker(&scenes);
+    rw_world_config config = {.alloc = &account};
+    rw_world* world = NULL;
+    rw_error error;
+    if (rw_world_create_from_scene(&config, &scenes.scene, &world, &error) != RW_STATUS_OK) {
+        fail_msg("%s: %s", error.path, error.text);
+    }
+    return world;
+}
+
+static void run(rw_world* world, int steps) {
+    rw_error error;
+    for (int i = 0; i < steps; i++) {
+        if (rw_world_step(world, &error) != RW_STATUS_OK) {
+            fail_msg("step %d: %s", i, error.text);
+        }
+    }
+}
+
+static uint64_t hash_of(rw_world* world) {
+    uint64_t hash = 0;
+    assert_int_equal(rw_world_hash(world, &hash, NULL), RW_STATUS_OK);
+    return hash;
+}
+
+static const scene_maker makers[] = {rw_world_scenes_bodies, rw_world_scenes_mixed};
+
+static void same_scene_gives_the_same_hash_at_every_step(void** state) {
+    (void)state;
+    for (size_t m = 0; m < RW_COUNT_OF(makers); m++) {
+        rw_world* a = load(makers[m]);
+        rw_world* b = load(makers[m]);
+        uint64_t last = 0;
+        for (int i = 0; i < 50; i++) {
+            assert_true(hash_of(a) == hash_of(b));
+            assert_true(hash_of(a) != last); // it is not a constant
+            last = hash_of(a);
+            run(a, 1);
+            run(b, 1);
+        }
+        rw_world_destroy(a);
+        rw_world_destroy(b);
+    }
+}
+
+static void restored_world_continues_bit_for_bit(void** state) {
+    (void)state;
+    for (size_t m = 0; m < RW_COUNT_OF(makers); m++) {
+        rw_world* world = load(makers[m]);
+        run(world, 40);
+        rw_buffer bytes;
+        rw_buffer_init(&bytes, &account);
+        rw_error error;
+        assert_int_equal(rw_world_snapshot(world, &bytes, &error), RW_STATUS_OK);
+        rw_world_config config = {.alloc = &account};
+        rw_world* copy = NULL;
+        if (rw_world_create_from_snapshot(&config, bytes.data, bytes.size_bytes, &copy, &error) !=
+            RW_STATUS_OK) {
+            fail_msg("%s", error.text);
+        }
+        for (int i = 0; i < 40; i++) {
+            assert_true(hash_of(world) == hash_of(copy));
+            run(world, 1);
+            run(copy, 1);
+        }
+        assert_int_equal(rw_world_step_count(copy), 80);
+        assert_true(rw_world_time(copy) == rw_world_time(world));
+        rw_world_destroy(copy);
+        rw_buffer_finish(&bytes);
+        rw_world_destroy(world);
+    }
+}
+
+static void damaged_snapshot_is_refused(void** state) {
+    (void)state;
+    rw_world* world = load(rw_world_scenes_mixed);
+    run(world, 3);
+    rw_buffer bytes;
+    rw_buffer_init(&bytes, &account);
+    rw_error error;
+    assert_int_equal(rw_world_snapshot(world, &bytes, &error), RW_STATUS_OK);
+    rw_world_config config = {.alloc = &account};
+    rw_world* copy = NULL;
+    for (size_t i = 0; i < bytes.size_bytes; i += 37) {
+        bytes.data[i] ^= 0x40;
+        assert_int_equal(
+            rw_world_create_from_snapshot(&config, bytes.data, bytes.size_bytes, &copy, &error),
+            RW_STATUS_DATA_LOSS);
+        bytes.data[i] ^= 0x40;
+        assert_int_equal(rw_world_create_from_snapshot(&config, bytes.data, i, &copy, &error),
+                         RW_STATUS_DATA_LOSS);
+    }
+    rw_buffer_finish(&bytes);
+    rw_world_destroy(world);
+}
+
+static void warmed_up_step_allocates_nothing(void** state) {
+    (void)state;
+    for (size_t m = 0; m < RW_COUNT_OF(makers); m++) {
+        rw_world* world = load(makers[m]);
+        run(world, 2);
+        uint64_t calls = account.call_count;
+        run(world, 100);
+        assert_int_equal(account.call_count, calls);
+        rw_world_destroy(world);
+    }
+}
+
+// Loads, steps, edits and snapshots a world; false when memory ended somewhere, which must leave
+// nothing behind.
+static bool whole_life(void) {
+    rw_world_scenes scenes;
+    rw_world_scenes_mixed(&scenes);
+    rw_world_config config = {.alloc = &account};
+    rw_world* world = NULL;
+    rw_error error;
+    rw_buffer bytes;
+    rw_buffer_init(&bytes, &account);
+    bool ok = rw_world_create_from_scene(&config, &scenes.scene, &world, &error) == RW_STATUS_OK;
+    rw_body_desc extra = scenes.bodies[0];
+    snprintf(extra.name, sizeof extra.name, "extra");
+    rw_id id;
+    ok = ok && rw_world_create_body(world, &extra, &id, &error) == RW_STATUS_OK;
+    ok = ok && rw_world_step(world, &error) == RW_STATUS_OK;
+    ok = ok && rw_world_remove(world, RW_KIND_BODY, 4, true, &error) == RW_STATUS_OK;
+    ok = ok && rw_world_step(world, &error) == RW_STATUS_OK;
+    ok = ok && rw_world_snapshot(world, &bytes, &error) == RW_STATUS_OK;
+    rw_world* copy = NULL;
+    ok = ok && rw_world_create_from_snapshot(&config, bytes.data, bytes.size_bytes, &copy,
+                                             &error) == RW_STATUS_OK;
+    if (!ok) {
+        assert_int_equal(error.status, RW_STATUS_RESOURCE_EXHAUSTED);
+    }
+    rw_world_destroy(copy);
+    rw_world_destroy(world);
+    rw_buffer_finish(&bytes);
+    return ok;
+}
+
+static void failing_the_nth_allocation_leaks_nothing_for_every_n(void** state) {
+    (void)state;
+    assert_true(whole_life());
+    bool passed = false;
+    int n = 1;
+    for (; n < 100000 && !passed; n++) {
+        rw_alloc_fail_after(n);
+        passed = whole_life();
+        rw_alloc_fail_after(0);
+        assert_int_equal(account.used_bytes, 0);
+    }
+    print_message("%d allocations, each failed once\n", n - 1);
+    assert_true(passed);
+    assert_true(n > 50);
+}
+
+static void removing_a_body_keeps_the_others_and_names_dependents(void** state) {
+    (void)state;
+    rw_world* world = load(rw_world_scenes_mixed);
+    run(world, 5);
+    rw_error error;
+    int32_t index;
+    assert_int_equal(rw_world_find(world, RW_KIND_BODY, 0, "body4", &index, &error), RW_STATUS_OK);
+    assert_int_equal(rw_world_remove(world, RW_KIND_BODY, index, false, &error),
+                     RW_STATUS_FAILED_PRECONDITION);
+    assert_non_null(strstr(error.text, "left"));
+    rw_id stale = rw_world_model(world)->bodies.items[index].id;
+    double before[3];
+    memcpy(before, &rw_world_state(world)->body_position[3 * 5], sizeof before);
+    assert_int_equal(rw_world_remove(world, RW_KIND_BODY, index, true, &error), RW_STATUS_OK);
+    assert_int_equal(rw_world_find(world, RW_KIND_BODY, stale, "", &index, &error),
+                     RW_STATUS_NOT_FOUND);
+    assert_int_equal(rw_world_find(world, RW_KIND_BODY, 0, "body5", &index, &error), RW_STATUS_OK);
+    assert_int_equal(index, 4);
+    assert_memory_equal(before, &rw_world_state(world)->body_position[3 * 4], sizeof before);
+    run(world, 20);
+    rw_world_destroy(world);
+}
+
+static void removing_a_rod_keeps_the_others_moving_as_without_it(void** state) {
+    (void)state;
+    rw_world* world = load(rw_world_scenes_mixed);
+    rw_error error;
+    int32_t index;
+    run(world, 5);
+    assert_int_equal(rw_world_find(world, RW_KIND_ROD, 0, "rope", &index, &error), RW_STATUS_OK);
+    const rw_rod* helix = &rw_world_model(world)->rods.items[2];
+    double before[3];
+    memcpy(before, &rw_world_state(world)->node_position[3 * (helix->node_first + 7)],
+           sizeof before);
+    assert_int_equal(rw_world_remove(world, RW_KIND_ROD, index, true, &error), RW_STATUS_OK);
+    helix = &rw_world_model(world)->rods.items[1];
+    assert_string_equal(helix->desc.name, "helix");
+    assert_memory_equal(before,
+                        &rw_world_state(world)->node_position[3 * (helix->node_first + 7)],
+                        sizeof before);
+    run(world, 20);
+
+    rw_world* whole = load(rw_world_scenes_mixed);
+    run(whole, 25);
+    const rw_rod* twin = &rw_world_model(whole)->rods.items[2];
+    helix = &rw_world_model(world)->rods.items[1];
+    assert_memory_equal(&rw_world_state(whole)->node_position[3 * twin->node_first],
+                        &rw_world_state(world)->node_position[3 * helix->node_first],
+                        (size_t)helix->node_count * 3 * sizeof(double));
+    rw_world_destroy(whole);
+    rw_world_destroy(world);
+}
+
+// ---- Signals -----------------------------------------------------------------------------------
+
+static rw_status resolve(rw_world* world, const char* glob, rw_signal_set* set, rw_error* error) {
+    const char* const globs[] = {glob};
+    return rw_world_resolve_signals(world, globs, 1, set, error);
+}
+
+static void globs_match_one_part_and_come_in_creation_order(void** state) {
+    (void)state;
+    rw_world* world = load(rw_world_scenes_mixed);
+    rw_signal_set set;
+    rw_error error;
+    assert_int_equal(resolve(world, "body/*/position", &set, &error), RW_STATUS_OK);
+    assert_int_equal(set.count, 8);
+    assert_int_equal(set.width, 24);
+    assert_string_equal(set.items[3].name, "body/body3/position");
+    assert_int_equal(set.items[3].offset, 9);
+    rw_world_release_signals(world, &set);
+    assert_int_equal(resolve(world, "rod/rope/node/*/position", &set, &error), RW_STATUS_OK);
+    assert_int_equal(set.count, 11);
+    rw_world_release_signals(world, &set);
+    assert_int_equal(resolve(world, "rod/*/node/10/velocity", &set, &error), RW_STATUS_OK);
+    assert_int_equal(set.count, 3);
+    rw_world_release_signals(world, &set);
+    assert_int_equal(resolve(world, "rod/cantilever/at/0.25/rotation", &set, &error),
+                     RW_STATUS_OK);
+    assert_int_equal(set.width, 4);
+    assert_string_equal(set.items[0].name, "rod/cantilever/at/0.25/rotation");
+    rw_world_release_signals(world, &set);
+    assert_int_equal(resolve(world, "*/*/energy", &set, &error), RW_STATUS_OK);
+    assert_int_equal(set.count, 3); // the rods'
+    rw_world_release_signals(world, &set);
+    static const char* const none[] = {"",          "body",       "body/nobody/position",
+                                       "body/*",    "world/tide", "rod/rope/node/11/position",
+                                       "rod/rope/at/1.5/position", "body//position",
+                                       "rod/rope/node/-1/position", "rod/rope/node/1x/position"};
+    for (size_t i = 0; i < RW_COUNT_OF(none); i++) {
+        assert_int_equal(resolve(world, none[i], &set, &error), RW_STATUS_NOT_FOUND);
+        assert_string_equal(error.path, "signals[0]");
+    }
+    rw_world_destroy(world);
+}
+
+static void every_signal_reads_finite_values(void** state) {
+    (void)state;
+    rw_world* world = load(rw_world_scenes_mixed);
+    run(world, 20);
+    static const char* const globs[] = {"world/*",          "world/*/*",      "body/*/*",
+                                        "rod/*/node/*/*",   "rod/*/energy",   "rod/*/length",
+                                        "rod/*/max_strain", "rod/*/residual", "rod/*/element/*/*",
+                                        "rod/*/at/0.5/*",   "attachment/*/*"};
+    rw_signal_set set;
+    rw_error error;
+    if (rw_world_resolve_signals(world, globs, RW_COUNT_OF(globs), &set, &error) != RW_STATUS_OK) {
+        fail_msg("%s: %s", error.path, error.text);
+    }
+    double* values = test_malloc((size_t)set.width * sizeof *values);
+    assert_int_equal(rw_world_read_signals(world, &set, values, &error), RW_STATUS_OK);
+    for (int32_t i = 0; i < set.count; i++) {
+        for (int32_t k = 0; k < set.items[i].width; k++) {
+            if (!isfinite(values[set.items[i].offset + k])) {
+                fail_msg("%s is not finite", set.items[i].name);
+            }
+        }
+    }
+    test_free(values);
+    rw_world_release_signals(world, &set);
+    rw_world_destroy(world);
+}
+
+static void signals_resolved_before_a_topology_change_are_refused(void** state) {
+    (void)state;
+    rw_world* world = load(rw_world_scenes_bodies);
+    rw_signal_set set;
+    rw_error error;
+    assert_int_equal(resolve(world, "body/*/position", &set, &error), RW_STATUS_OK);
+    assert_int_equal(rw_world_remove(world, RW_KIND_FORCE, 0, false, &error), RW_STATUS_OK);
+    double values[24];
+    assert_int_equal(rw_world_read_signals(world, &set, values, &error),
+                     RW_STATUS_FAILED_PRECONDITION);
+    rw_world_release_signals(world, &set);
+    rw_world_destroy(world);
+}
+
+// ---- Set*, wrenches, faults --------------------------------------------------------------------
+
+static void set_is_visible_before_any_step_and_parts_left_out_stay(void** state) {
+    (void)state;
+    rw_world* world = load(rw_world_scenes_bodies);
+    rw_error error;
+    rw_body_set set = {.has_position = true, .position = {7, 8, 9}};
+    assert_int_equal(rw_world_set_body(world, 1, &set, &error), RW_STATUS_OK);
+    rw_signal_set signals;
+    const char* const globs[] = {"body/body1/position", "body/body1/linear_velocity",
+                                 "body/body1/angular_velocity"};
+    assert_int_equal(rw_world_resolve_signals(world, globs, 3, &signals, &error), RW_STATUS_OK);
+    double values[9];
+    assert_int_equal(rw_world_read_signals(world, &signals, values, &error), RW_STATUS_OK);
+    const double expected[9] = {7, 8, 9, 0, 0, 0.5, 0, 2, 0};
+    for (int i = 0; i < 9; i++) {
+        rw_assert_near(values[i], expected[i], 1e-14);
+    }
+    rw_world_release_signals(world, &signals);
+    rw_body_set bad = {.has_rotation = true, .rotation = {0, 0, 0, 0}};
+    uint64_t before = hash_of(world);
+    assert_int_equal(rw_world_set_body(world, 1, &bad, &error), RW_STATUS_INVALID_ARGUMENT);
+    assert_string_equal(error.path, "rotation");
+    rw_body_set half_bad = {.has_position = true, .has_mass = true, .mass = -1};
+    assert_int_equal(rw_world_set_body(world, 1, &half_bad, &error), RW_STATUS_INVALID_ARGUMENT);
+    assert_true(hash_of(world) == before); // all or nothing
+    rw_world_destroy(world);
+}
+
+static void changing_the_time_step_keeps_time_continuous(void** state) {
+    (void)state;
+    rw_world* world = load(rw_world_scenes_bodies);
+    rw_error error;
+    run(world, 1000);
+    rw_assert_near(rw_world_time(world), 1.0, 0);
+    rw_world_set set = {.has_time_step = true, .time_step = 0.002};
+    assert_int_equal(rw_world_set_options(world, &set, &error), RW_STATUS_OK);
+    rw_assert_near(rw_world_time(world), 1.0, 0);
+    run(world, 500);
+    rw_assert_near(rw_world_time(world), 2.0, 0);
+    rw_world_destroy(world);
+}
+
+static void applied_wrench_lasts_its_steps_and_several_add_up(void** state) {
+    (void)state;
+    rw_world_scenes scenes;
+    rw_world_scenes_bodies(&scenes);
+    scenes.scene.body_count = 1;
+    scenes.scene.force_count = 0;
+    memset(scenes.scene.gravity, 0, sizeof scenes.scene.gravity);
+    memset(scenes.bodies[0].angular_velocity, 0, sizeof scenes.bodies[0].angular_velocity);
+    rw_world_config config = {.alloc = &account};
+    rw_world* world = NULL;
+    rw_error error;
+    assert_int_equal(rw_world_create_from_scene(&config, &scenes.scene, &world, &error),
+                     RW_STATUS_OK);
+    rw_applied_wrench wrench = {.body = 0, .rod = -1, .node = -1, .force = {2, 0, 0},
+                                .steps_left = 10};
+    assert_int_equal(rw_world_apply_wrench(world, &wrench, &error), RW_STATUS_OK);
+    assert_int_equal(rw_world_apply_wrench(world, &wrench, &error), RW_STATUS_OK);
+    run(world, 50);
+    double v = rw_world_state(world)->body_linear_velocity[0];
+    rw_assert_near(v, 2 * 2 * 0.010 / scenes.bodies[0].mass, 1e-12);
+    wrench.steps_left = -1;
+    assert_int_equal(rw_world_apply_wrench(world, &wrench, &error), RW_STATUS_OK);
+    run(world, 100);
+    rw_world_clear_wrenches(world, 0, -1);
+    run(world, 100);
+    rw_assert_near(rw_world_state(world)->body_linear_velocity[0],
+                   v + 2 * 0.1 / scenes.bodies[0].mass, 1e-12);
+    rw_world_destroy(world);
+}
+
+static void exploding_body_faults_and_the_last_good_state_is_kept(void** state) {
+    (void)state;
+    rw_world* world = load(rw_world_scenes_mixed);
+    rw_error error;
+    run(world, 10);
+    rw_body_set set = {.has_linear_velocity = true, .linear_velocity = {1e20, 0, 0}};
+    assert_int_equal(rw_world_set_body(world, 5, &set, &error), RW_STATUS_OK);
+    uint64_t before = hash_of(world);
+    assert_int_equal(rw_world_step(world, &error), RW_STATUS_FAULTED);
+    assert_non_null(strstr(error.text, "step 10"));
+    assert_true(rw_world_is_faulted(world));
+    assert_int_equal(rw_world_step(world, &error), RW_STATUS_FAULTED);
+    assert_int_equal(rw_world_step_count(world), 10);
+    assert_true(hash_of(world) == before);
+    rw_buffer bytes;
+    rw_buffer_init(&bytes, &account);
+    assert_int_equal(rw_world_snapshot(world, &bytes, &error), RW_STATUS_OK);
+    rw_buffer_finish(&bytes);
+    rw_world_destroy(world);
+}
+
+static void cancelled_step_leaves_the_world_as_it_was(void** state) {
+    (void)state;
+    static atomic_bool cancel;
+    rw_world_scenes scenes;
+    rw_world_scenes_mixed(&scenes);
+    rw_world_config config = {.alloc = &account, .cancel = &cancel};
+    rw_world* world = NULL;
+    rw_error error;
+    assert_int_equal(rw_world_create_from_scene(&config, &scenes.scene, &world, &error),
+                     RW_STATUS_OK);
+    run(world, 10);
+    uint64_t before = hash_of(world);
+    atomic_store(&cancel, true);
+    assert_int_equal(rw_world_step(world, &error), RW_STATUS_CANCELLED);
+    assert_true(hash_of(world) == before);
+    atomic_store(&cancel, false);
+    rw_world* twin = load(rw_world_scenes_mixed);
+    run(twin, 30);
+    run(world, 20);
+    assert_true(hash_of(world) == hash_of(twin));
+    rw_world_destroy(twin);
+    rw_world_destroy(world);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_scene_gives_the_same_hash_at_every_step),
+        cmocka_unit_test(restored_world_continues_bit_for_bit),
+        cmocka_unit_test(damaged_snapshot_is_refused),
+        cmocka_unit_test(warmed_up_step_allocates_nothing),
+        cmocka_unit_test(failing_the_nth_allocation_leaks_nothing_for_every_n),
+        cmocka_unit_test(removing_a_body_keeps_the_others_and_names_dependents),
+        cmocka_unit_test(removing_a_rod_keeps_the_others_moving_as_without_it),
+        cmocka_unit_test(globs_match_one_part_and_come_in_creation_order),
+        cmocka_unit_test(every_signal_reads_finite_values),
+        cmocka_unit_test(signals_resolved_before_a_topology_change_are_refused),
+        cmocka_unit_test(set_is_visible_before_any_step_and_parts_left_out_stay),
+        cmocka_unit_test(changing_the_time_step_keeps_time_continuous),
+        cmocka_unit_test(applied_wrench_lasts_its_steps_and_several_add_up),
+        cmocka_unit_test(exploding_body_faults_and_the_last_good_state_is_kept),
+        cmocka_unit_test(cancelled_step_leaves_the_world_as_it_was),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
