@@ -1,4 +1,5 @@
-// What a world is made of; for the files of solvers/world alone.
+// What a world is made of; for the files of solvers/world alone. Called by the thread that runs the
+// world.
 #pragma once
 
 #include "solvers/world/world.h"
