@@ -28,6 +28,22 @@ int32_t rw_state_codec_components(rw_state_codec_field field) {
     return field == RW_STATE_CODEC_ROTATION ? 4 : 3;
 }
 
+double rw_state_codec_field_bound(rw_state_codec_field field, double position_bound,
+                                  double rotation_bound) {
+    switch (field) {
+    case RW_STATE_CODEC_POSITION:
+        return position_bound;
+    case RW_STATE_CODEC_ROTATION:
+        return rotation_bound;
+    case RW_STATE_CODEC_LINEAR_VELOCITY:
+        return 100.0 * position_bound;
+    case RW_STATE_CODEC_ANGULAR_VELOCITY:
+    case RW_STATE_CODEC_FIELD_COUNT:
+        break;
+    }
+    return 100.0 * rotation_bound;
+}
+
 double rw_state_codec_step(rw_state_codec_field field, double bound) {
     if (field == RW_STATE_CODEC_ROTATION) {
         // A half-step e in each of three components, where all four are 1/2, moves the fourth by

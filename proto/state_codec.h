@@ -106,6 +106,11 @@ void rw_state_codec_finish_workspace(rw_state_codec_workspace* workspace);
 // Doubles per element of a field: 4 for rotations, 3 otherwise.
 int32_t rw_state_codec_components(rw_state_codec_field field);
 
+// The bound of a field, given those of Subscribe [m, rad]. A velocity may be off by what adds up to
+// the bound of position (rotation) in 10 ms: 1 mm/s and 0.1 rad/s by default.
+double rw_state_codec_field_bound(rw_state_codec_field field, double position_bound,
+                                  double rotation_bound);
+
 // The quantisation step that keeps the error of a vector (Euclidean) or of a rotation (angle)
 // within `bound`. Vectors: 2 bound / sqrt(3). Rotations: two half-steps of bound / 7, since a
 // half-step e turns by at most 6.93 e; above 0.02 rad bound / 8, and no more than 0.2 rad is used.

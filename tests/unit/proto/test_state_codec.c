@@ -4,6 +4,7 @@
 
 #include "proto/state_decoder.h"
 #include "proto/state_encoder.h"
+#include "tests/support/rw_motion.h"
 
 #define MAX_NODES 1500
 #define MAX_FRAMES 40
@@ -72,9 +73,9 @@ typedef struct scene {
 
 static scene world;
 
-typedef enum motion { WAVE, STILL, CHAOS, SPIN, FLIGHT, ADVERSARY, MOTION_COUNT } motion;
+typedef enum motion_kind { WAVE, STILL, CHAOS, SPIN, FLIGHT, ADVERSARY, MOTION_COUNT } motion_kind;
 
-static void move(motion kind, int frame) {
+static void move(motion_kind kind, int frame) {
     double t = frame / 60.0;
     for (int32_t i = 0; i < world.count; i++) {
         double *x = world.position + i * 3, *q = world.rotation + i * 4,
@@ -246,7 +247,7 @@ static void quantized_frames_keep_their_bounds_over_all_motions(void** state) {
             for (int frame = 0; frame < 24; frame++) {
                 rw_state_encoder_frame encoded;
                 rw_state_decoder_frame decoded;
-                move((motion)kind, frame);
+                move((motion_kind)kind, frame);
                 unsigned char* bytes = encode_kept(&s, frame, &encoded);
                 decode_checked(&s, &encoded, &decoded);
                 check_bounds(&s, &decoded);
@@ -473,6 +474,93 @@ static void a_smooth_rod_takes_under_four_bytes_per_node(void** state) {
     }
     assert_true(total < 4u * MAX_NODES * 200);
     close_stream(&s);
+}
+
+// Streams recorded motion at 10 um and 1 mrad; checks every bound and adds up the bytes.
+static void stream_motion(const rw_motion* motion, size_t* key_bytes, size_t* largest_key,
+                          size_t* delta_bytes, size_t* largest_delta, int* keys) {
+    rw_alloc alloc;
+    rw_alloc_init(&alloc, 0);
+    rw_state_codec_workspace workspace;
+    rw_state_codec_init_workspace(&workspace, &alloc);
+    rw_state_encoder_track tracks[2];
+    rw_motion_tracks(motion, 1e-5, 1e-3, tracks);
+    rw_state_encoder_options options = {RW_STATE_CODEC_QUANTIZED, 0, false};
+    rw_state_encoder* encoder;
+    rw_state_decoder* decoder;
+    assert_int_equal(rw_state_encoder_create(tracks, 2, &options, &alloc, &encoder, NULL),
+                     RW_STATUS_OK);
+    assert_int_equal(rw_state_decoder_create(0, &alloc, &decoder, NULL), RW_STATUS_OK);
+    *key_bytes = *largest_key = *delta_bytes = *largest_delta = 0;
+    *keys = 0;
+    for (int32_t at = 0; at < motion->frame_count; at++) {
+        rw_state_encoder_stamp stamp = {1, (uint64_t)at, at * motion->period_s, false};
+        rw_state_encoder_input inputs[2];
+        rw_state_encoder_frame encoded;
+        rw_state_decoder_frame decoded;
+        rw_motion_inputs(motion, at, inputs);
+        assert_int_equal(
+            rw_state_encoder_encode(encoder, &workspace, &stamp, inputs, &encoded, NULL),
+            RW_STATUS_OK);
+        size_t* sum = encoded.is_key ? key_bytes : delta_bytes;
+        size_t* largest = encoded.is_key ? largest_key : largest_delta;
+        *sum += encoded.size_bytes;
+        *largest = encoded.size_bytes > *largest ? encoded.size_bytes : *largest;
+        *keys += encoded.is_key;
+        unsigned char* bytes = malloc(encoded.size_bytes);
+        memcpy(bytes, encoded.data, encoded.size_bytes);
+        assert_int_equal(
+            rw_state_decoder_decode(decoder, &workspace, bytes, encoded.size_bytes, &decoded, NULL),
+            RW_STATUS_OK);
+        free(bytes);
+        for (int32_t i = 0; i < motion->position_count * 3; i += 3) {
+            double square = 0.0;
+            for (int k = 0; k < 3; k++) {
+                double error = decoded.tracks[0].data[i + k] - inputs[0].data[i + k];
+                square += error * error;
+            }
+            assert_true(sqrt(square) <= 1e-5);
+        }
+        for (int32_t i = 0; i < motion->rotation_count; i++) {
+            assert_true(angle_between(decoded.tracks[1].data + i * 4, inputs[1].data + i * 4) <=
+                        1e-3 + 3e-8);
+        }
+    }
+    rw_state_encoder_destroy(encoder);
+    rw_state_decoder_destroy(decoder);
+    rw_state_codec_finish_workspace(&workspace);
+    rw_alloc_finish(&alloc);
+}
+
+static void a_recorded_slinky_takes_under_4_bytes_per_node_and_7_in_keys(void** state) {
+    (void)state;
+    rw_motion motion;
+    size_t key_bytes, largest_key, delta_bytes, largest_delta;
+    int keys;
+    assert_true(rw_motion_read(RW_TEST_VECTORS "/motion", "slinky", &motion));
+    assert_int_equal(motion.position_count, 2881);
+    assert_int_equal(motion.frame_count, 24);
+    stream_motion(&motion, &key_bytes, &largest_key, &delta_bytes, &largest_delta, &keys);
+    size_t nodes = (size_t)motion.position_count;
+    assert_true(largest_key < 7 * nodes);
+    assert_true(largest_delta < 4 * nodes);
+    assert_true(key_bytes + delta_bytes < 4 * nodes * (size_t)motion.frame_count);
+    assert_true(keys >= 1 && keys < 12);
+    rw_motion_finish(&motion);
+}
+
+static void a_recorded_tree_keeps_its_bounds(void** state) {
+    (void)state;
+    rw_motion motion;
+    size_t key_bytes, largest_key, delta_bytes, largest_delta;
+    int keys;
+    assert_true(rw_motion_read(RW_TEST_VECTORS "/motion", "tree", &motion));
+    assert_int_equal(motion.position_count, 3327);
+    stream_motion(&motion, &key_bytes, &largest_key, &delta_bytes, &largest_delta, &keys);
+    size_t nodes = (size_t)motion.position_count;
+    assert_true(largest_key < 15 * nodes); // plain zstd on float32: 26
+    assert_true(largest_delta < 12 * nodes);
+    rw_motion_finish(&motion);
 }
 
 static void strided_and_indexed_inputs_encode_like_dense_ones(void** state) {
@@ -717,6 +805,16 @@ static void bad_selections_are_refused_with_their_path(void** state) {
     rw_alloc_finish(&alloc);
 }
 
+static void bounds_of_velocities_follow_those_of_positions(void** state) {
+    (void)state;
+    rw_assert_near(rw_state_codec_field_bound(RW_STATE_CODEC_POSITION, 1e-5, 1e-3), 1e-5, 0.0);
+    rw_assert_near(rw_state_codec_field_bound(RW_STATE_CODEC_ROTATION, 1e-5, 1e-3), 1e-3, 0.0);
+    rw_assert_near(rw_state_codec_field_bound(RW_STATE_CODEC_LINEAR_VELOCITY, 1e-5, 1e-3), 1e-3,
+                   1e-15);
+    rw_assert_near(rw_state_codec_field_bound(RW_STATE_CODEC_ANGULAR_VELOCITY, 1e-5, 1e-3), 0.1,
+                   1e-15);
+}
+
 static void empty_selections_make_frames_too(void** state) {
     (void)state;
     stream s;
@@ -797,6 +895,8 @@ int main(void) {
         cmocka_unit_test(what_no_integer_holds_travels_exactly),
         cmocka_unit_test(elements_at_rest_cost_nearly_nothing),
         cmocka_unit_test(a_smooth_rod_takes_under_four_bytes_per_node),
+        cmocka_unit_test(a_recorded_slinky_takes_under_4_bytes_per_node_and_7_in_keys),
+        cmocka_unit_test(a_recorded_tree_keeps_its_bounds),
         cmocka_unit_test(strided_and_indexed_inputs_encode_like_dense_ones),
         cmocka_unit_test(keys_come_when_a_delta_costs_more_than_the_mean),
         cmocka_unit_test(warmed_up_streams_allocate_nothing),
@@ -804,6 +904,7 @@ int main(void) {
         cmocka_unit_test(damaged_frames_are_answered),
         cmocka_unit_test(a_frame_beyond_the_limit_of_elements_is_refused),
         cmocka_unit_test(bad_selections_are_refused_with_their_path),
+        cmocka_unit_test(bounds_of_velocities_follow_those_of_positions),
         cmocka_unit_test(empty_selections_make_frames_too),
         cmocka_unit_test(stored_frames_decode_to_the_stored_numbers),
     };
