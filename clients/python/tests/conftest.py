@@ -89,7 +89,7 @@ def cli(tmp_path):
             text=True,
             timeout=timeout,
             stdin=subprocess.DEVNULL,
-            env={**os.environ, "ROPEWALK_DAEMON": ropewalk.daemon.find_daemon(), **environment},
+            env={**os.environ, **environment},
         )
 
     run.folder = pathlib.Path(tmp_path)
