@@ -15,15 +15,10 @@
 
 #include "proto/state_bytes.h"
 #include "proto/state_lanes.h"
+#include "proto/state_quantize.h"
 #include "proto/state_rotation.h"
 #include "solvers/base/check.h"
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3") // the quantising loops
-#endif
-
-#define LIMIT 1073741824.0       // 2^30: integers of this size have exact differences in 32 bits
-#define UNIT_TOLERANCE 1e-6      // of |q|^2; farther off is no rotation and goes as an exception
 #define DEFAULT_KEY_INTERVAL 240 // one second of the usual rates, four of slow ones
 #define FLUSH_BYTES 1024         // a section this long gets entropy tables of its own
 #define HEAD_BYTES (32 * RW_STATE_CODEC_MAX_TRACKS)
@@ -69,12 +64,9 @@ static const double* element(const rw_state_encoder_input* input, int32_t i) {
     return input->data + (ptrdiff_t)input->stride * (input->index == NULL ? i : input->index[i]);
 }
 
-// The nearest integer, ties to even, for |value| < 2^31: the sum's low bits are the integer.
-static inline uint32_t nearest(double value) {
-    double shifted = value + 6755399441055744.0; // 1.5 * 2^52
-    uint64_t bits;
-    memcpy(&bits, &shifted, sizeof bits);
-    return (uint32_t)bits;
+static rw_state_quantize_source source_of(const track_state* track,
+                                          const rw_state_encoder_input* input) {
+    return (rw_state_quantize_source){input->data, input->index, input->stride, track->count};
 }
 
 // ---- creation ----------------------------------------------------------------------------------
@@ -141,7 +133,8 @@ static rw_status init_track(track_state* state, const rw_state_encoder_track* tr
     }
     // A component is up to 1: steps below 2^-30 would leave the integers.
     bool is_rotation = state->field == RW_STATE_CODEC_ROTATION;
-    if (!isfinite(1.0 / state->step) || (is_rotation && 1.0 / state->step >= LIMIT)) {
+    if (!isfinite(1.0 / state->step) ||
+        (is_rotation && 1.0 / state->step >= RW_STATE_QUANTIZE_LIMIT)) {
         state->step = 0.0;
     }
     return RW_STATUS_OK;
@@ -218,23 +211,6 @@ size_t rw_state_encoder_bound(const rw_state_encoder* encoder) {
 
 // ---- taking numbers ----------------------------------------------------------------------------
 
-// Integers of a vector track. Returns false when some element has none.
-static bool take_vectors(const track_state* track, const rw_state_encoder_input* input,
-                         uint32_t* restrict out) {
-    int32_t n = track->count;
-    double inverse = 1.0 / track->step;
-    int bad = 0;
-    for (int32_t i = 0; i < n; i++) {
-        const double* p = element(input, i);
-        double x = p[0] * inverse, y = p[1] * inverse, z = p[2] * inverse;
-        bad |= !(fabs(x) < LIMIT) | !(fabs(y) < LIMIT) | !(fabs(z) < LIMIT);
-        out[i] = nearest(x);
-        out[n + i] = nearest(y);
-        out[2 * n + i] = nearest(z);
-    }
-    return bad == 0;
-}
-
 // Integers and indices of the rotations of a key frame. An index is kept along a chain as long as
 // it may be, so that neighbours can be compared.
 static bool take_key_rotations(track_state* track, const rw_state_encoder_input* input) {
@@ -247,7 +223,7 @@ static bool take_key_rotations(track_state* track, const rw_state_encoder_input*
             const double* p = element(input, i);
             double square = p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3];
             double v[3] = {0.0, 0.0, 0.0};
-            if (fabs(square - 1.0) <= UNIT_TOLERANCE) {
+            if (fabs(square - 1.0) <= RW_STATE_QUANTIZE_UNIT_TOLERANCE) {
                 double scale = 1.0 / sqrt(square);
                 double q[4] = {p[0] * scale, p[1] * scale, p[2] * scale, p[3] * scale};
                 index = rw_state_rotation_index(q, index);
@@ -257,7 +233,7 @@ static bool take_key_rotations(track_state* track, const rw_state_encoder_input*
             }
             track->key_index[i] = (unsigned char)index;
             for (int k = 0; k < 3; k++) {
-                track->key_integers[k * n + i] = nearest(v[k] * inverse);
+                track->key_integers[k * n + i] = rw_state_quantize_nearest(v[k] * inverse);
             }
         }
     }
@@ -283,7 +259,7 @@ static void take_far_rotations(const track_state* track, const rw_state_encoder_
         const double* p = element(input, i);
         double square = p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3];
         indices[i] = 0;
-        if (!(fabs(square - 1.0) <= UNIT_TOLERANCE)) {
+        if (!(fabs(square - 1.0) <= RW_STATE_QUANTIZE_UNIT_TOLERANCE)) {
             continue;
         }
         double scale = 1.0 / sqrt(square), v[3], r[4];
@@ -298,7 +274,7 @@ static void take_far_rotations(const track_state* track, const rw_state_encoder_
         indices[i] = (unsigned char)index;
         rw_state_rotation_pack(r, index, v);
         for (int k = 0; k < 3; k++) {
-            out[k * n + i] = nearest(v[k] * inverse);
+            out[k * n + i] = rw_state_quantize_nearest(v[k] * inverse);
         }
     }
 }
@@ -307,40 +283,23 @@ static void take_far_rotations(const track_state* track, const rw_state_encoder_
 // bound of the key's rotation is coded as 0, or the key's own rounding would make noise for ever.
 // Sets *is_far when take_far_rotations must follow; returns false when some element is no rotation.
 static bool take_rotations(const track_state* track, const rw_state_encoder_input* input,
-                           uint32_t* restrict out, bool* is_far) {
-    int32_t n = track->count;
-    const double *k0 = track->key_rotation, *k1 = k0 + n, *k2 = k1 + n, *k3 = k2 + n;
-    double inverse = 1.0 / track->step;
-    double half = 0.5 * (0.5 * track->step * 6.999999); // half the bound; the angle's sine below
+                           uint32_t* out, bool* is_far) {
+    double half = 0.5 * (0.5 * track->step * 6.999999); // half the bound, and its sine squared
     double still = half * half * (1.0 - half * half / 3.0);
-    int bad = 0, far = 0;
-    for (int32_t i = 0; i < n; i++) {
-        const double* p = element(input, i);
-        double q[4] = {p[0], p[1], p[2], p[3]}, key[4] = {k0[i], k1[i], k2[i], k3[i]}, r[4];
-        double square = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
-        rw_state_rotation_relative(q, key, r);
-        double scale = 1.0 / sqrt(square);
-        double sine_square = (r[1] * r[1] + r[2] * r[2] + r[3] * r[3]) * scale * scale;
-        bad |= !(fabs(square - 1.0) <= UNIT_TOLERANCE);
-        far |= fabs(r[0]) * scale < RW_STATE_ROTATION_LEAST;
-        double factor = copysign(scale * inverse, r[0]);
-        factor = sine_square <= still ? 0.0 : factor;
-        out[i] = nearest(r[1] * factor);
-        out[n + i] = nearest(r[2] * factor);
-        out[2 * n + i] = nearest(r[3] * factor);
-    }
-    *is_far = far != 0;
-    return bad == 0;
+    rw_state_quantize_source source = source_of(track, input);
+    return rw_state_quantize_rotations(&source, track->key_rotation, 1.0 / track->step, still, out,
+                                       is_far);
 }
 
 static bool is_codable(const track_state* track, const double* p) {
     if (track->field == RW_STATE_CODEC_ROTATION) {
         double square = p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3];
-        return fabs(square - 1.0) <= UNIT_TOLERANCE;
+        return fabs(square - 1.0) <= RW_STATE_QUANTIZE_UNIT_TOLERANCE;
     }
     double inverse = 1.0 / track->step;
-    return fabs(p[0] * inverse) < LIMIT && fabs(p[1] * inverse) < LIMIT &&
-           fabs(p[2] * inverse) < LIMIT;
+    return fabs(p[0] * inverse) < RW_STATE_QUANTIZE_LIMIT &&
+           fabs(p[1] * inverse) < RW_STATE_QUANTIZE_LIMIT &&
+           fabs(p[2] * inverse) < RW_STATE_QUANTIZE_LIMIT;
 }
 
 // Counts the elements that no integer can hold; refuses what is not finite.
@@ -462,7 +421,9 @@ static rw_status encode_quantized(track_state* track, int32_t t,
         return RW_STATUS_OK;
     }
     if (!is_rotation) {
-        good = take_vectors(track, input, is_key ? track->key_integers : values);
+        rw_state_quantize_source source = source_of(track, input);
+        good = rw_state_quantize_vectors(&source, 1.0 / track->step,
+                                         is_key ? track->key_integers : values);
     } else if (is_key) {
         good = take_key_rotations(track, input);
     } else {

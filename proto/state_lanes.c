@@ -4,8 +4,8 @@
 #pragma GCC optimize("O3") // these loops vectorise only then; they are integer arithmetic alone
 #endif
 
-#define SAMPLE_COUNT 512
-#define SAMPLE_WINDOW 64
+#define SAMPLE_COUNT 256
+#define SAMPLE_WINDOW 32
 
 // One text for both integer sizes. `T` is unsigned, so every sum wraps.
 #define DEFINE_LANES(BITS, T)                                                                      \

@@ -24,7 +24,7 @@ uint64_t rw_state_lanes_difference64(const uint64_t* values, const rw_state_lane
 void rw_state_lanes_integrate32(uint32_t* values, const rw_state_lanes_chains* chains, int order);
 void rw_state_lanes_integrate64(uint64_t* values, const rw_state_lanes_chains* chains, int order);
 
-// The order (0, 1, 2) whose differences have the fewest significant bits, by a sample of about 500
+// The order (0, 1, 2) whose differences have the fewest significant bits, by a sample of about 256
 // elements; `components` arrays of starts[count] values follow each other.
 int rw_state_lanes_choose_order32(const uint32_t* values, const rw_state_lanes_chains* chains,
                                   int components);
