@@ -229,7 +229,13 @@ def test_every_status_of_the_schema_has_an_exception():
 
 @pytest.mark.parametrize(
     "text, host, port",
-    [("a.b:80", "a.b", 80), ("a.b", "a.b", 7171), (":81", "127.0.0.1", 81), ("[::1]:82", "::1", 82), ("[::1]", "::1", 7171)],
+    [
+        ("a.b:80", "a.b", 80),
+        ("a.b", "a.b", 7171),
+        (":81", "127.0.0.1", 81),
+        ("[::1]:82", "::1", 82),
+        ("[::1]", "::1", 7171),
+    ],
 )
 def test_addresses_split(text, host, port):
     assert split_address(text) == (host, port)

@@ -43,7 +43,9 @@ def test_protobuf_json_names_are_read_too():
 
 def test_large_arrays_keep_every_bit():
     numbers = np.random.default_rng(1).standard_normal(3000)
-    scene = parse_scene(json.dumps({"rods": [{"graph": {"positions": numbers.tolist(), "segments": list(range(998))}}]}))
+    scene = parse_scene(
+        json.dumps({"rods": [{"graph": {"positions": numbers.tolist(), "segments": list(range(998))}}]})
+    )
     assert np.array_equal(np.array(scene.rods[0].graph.positions), numbers)
     assert np.array_equal(np.array(scene.rods[0].graph.segments), np.arange(998))
 

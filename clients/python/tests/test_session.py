@@ -45,7 +45,9 @@ def test_a_session_is_closed_at_the_end_of_its_block(client):
 def test_compressed_requests_are_understood(daemon, both):
     with daemon.connect(compress=True) as client, client.create_session() as session:
         graph = {"positions": np.arange(9000.0), "segments": np.stack([np.arange(2999), np.arange(1, 3000)], axis=1)}
-        both["rods"].append({"name": "long", "graph": graph, "section": {"radius": 0.1}, "density": 1.0, "young_modulus": 1.0})
+        both["rods"].append(
+            {"name": "long", "graph": graph, "section": {"radius": 0.1}, "density": 1.0, "young_modulus": 1.0}
+        )
         session.load_scene(both)
         assert list(session.get_scene().rods[1].graph.positions) == list(range(9000))
 
@@ -57,7 +59,9 @@ def test_gallery_scenes_load_step_and_come_back(session, name):
     assert list(ids.rods) == [rod.name for rod in scene.rods]
     session.step(2)
     energy = session.query_energy()
-    assert math.isfinite(energy.total) and energy.total == pytest.approx(energy.kinetic + energy.gravity + energy.elastic)
+    assert math.isfinite(energy.total) and energy.total == pytest.approx(
+        energy.kinetic + energy.gravity + energy.elastic
+    )
     back = session.get_scene()
     for kind in ("bodies", "rods", "attachments", "forces", "inputs"):
         for item in getattr(back, kind):
@@ -85,7 +89,9 @@ def test_observations_have_names_places_and_units(session, both):
     assert observation.layout[0].unit == "m" and observation.layout[0].width == 3
     assert np.allclose(observation["body/ball/position"], [0, 0, 1])
     assert np.allclose(observation["rod/cable/at/1/position"], [1, 0, 1])
-    assert observation.columns()[:4] == [f"body/ball/position.{axis}" for axis in range(3)] + ["rod/cable/at/1/position.0"]
+    assert observation.columns()[:4] == [f"body/ball/position.{axis}" for axis in range(3)] + [
+        "rod/cable/at/1/position.0"
+    ]
     assert observation.as_dict()["world/step"] == 0
     with pytest.raises(ropewalk.NotFound):
         observation["body/ball/velocity"]
@@ -100,7 +106,9 @@ def test_an_unknown_signal_is_not_found_with_its_path(session, falling):
 
 def test_advance_gives_a_row_per_step_and_the_same_ones_in_any_cut(session, both):
     session.load_scene(both)
-    observation = session.observe("world/step", "world/time", "body/ball/position", "rod/cable/node/10/position", "world/hash")
+    observation = session.observe(
+        "world/step", "world/time", "body/ball/position", "rod/cable/node/10/position", "world/hash"
+    )
     rows = session.advance(steps=30, observe=observation, every=3)
     assert rows.shape == (10, observation.width) and list(rows[:, 0]) == list(range(3, 31, 3))
     session.load_scene(both)
@@ -179,7 +187,12 @@ def test_objects_are_created_and_removed_by_name_and_id(session):
     session.load_scene({"solver": {"rods": "SCR"}})
     body = session.create_body("a", mass=1, inertia=[1, 1, 1, 0, 0, 0])
     rod = session.create_rod(
-        "r", straight={"start": [0, 0, 0], "end": [1, 0, 0]}, elements=4, section={"radius": 0.01}, density=1, young_modulus=1
+        "r",
+        straight={"start": [0, 0, 0], "end": [1, 0, 0]},
+        elements=4,
+        section={"radius": 0.01},
+        density=1,
+        young_modulus=1,
     )
     session.create_attachment("tie", rod="r", s=1, body="a", kind="PIN")
     session.create_force("drag", drag={"body": "a", "linear": 1})
@@ -216,7 +229,9 @@ def test_forces_wrenches_and_targets(session, both):
     assert session.query_signals("rod/cable/at/1/position")["rod/cable/at/1/position"][2] > 1
     session.set_attachment_target("hook", position=[0, 0, 1.1])
     session.step(50)
-    assert session.query_signals("rod/cable/at/0/position")["rod/cable/at/0/position"][2] == pytest.approx(1.1, abs=1e-9)
+    assert session.query_signals("rod/cable/at/0/position")["rod/cable/at/0/position"][2] == pytest.approx(
+        1.1, abs=1e-9
+    )
 
 
 def test_queries_do_not_change_the_world(session, both):
@@ -327,7 +342,11 @@ def test_reading_while_writing_survives_a_thousand_large_answers(session, both):
 
 def test_a_batch_answers_one_by_one(client, session, falling):
     session.load_scene(falling)
-    requests = [client.request("step", {"count": 1}), client.request("set_pose", {"body": {"name": "x"}}), client.request("ping")]
+    requests = [
+        client.request("step", {"count": 1}),
+        client.request("set_pose", {"body": {"name": "x"}}),
+        client.request("ping"),
+    ]
     for request in requests[:2]:
         request.session = session.id
     answers = client.batch(requests)

@@ -78,7 +78,9 @@ def test_a_topology_change_begins_a_new_epoch(session, falling):
         session.create_body("second", mass=1, inertia=[1, 1, 1, 0, 0, 0])
         session.step(2)
         later = frames.available()
-    assert {frame.epoch for frame in first}.isdisjoint({frame.epoch for frame in later if "body/second" in frame.places})
+    assert {frame.epoch for frame in first}.isdisjoint(
+        {frame.epoch for frame in later if "body/second" in frame.places}
+    )
     assert later[-1]["body/second"].shape == (1, 3) and first[-1].places.keys() == {"body/ball"}
 
 

@@ -1,12 +1,12 @@
 """Ropewalk: a client for the physics server, its command line and its gallery of scenes.
 
-    import ropewalk
+import ropewalk
 
-    with ropewalk.Daemon() as daemon, daemon.connect() as client, client.create_session() as session:
-        session.load_scene("scene.json")
-        position = session.observe("body/*/position")
-        session.advance(steps=1000, observe=position)
-        print(position.as_dict())
+with ropewalk.Daemon() as daemon, daemon.connect() as client, client.create_session() as session:
+    session.load_scene("scene.json")
+    position = session.observe("body/*/position")
+    session.advance(steps=1000, observe=position)
+    print(position.as_dict())
 """
 
 from ._schema import messages

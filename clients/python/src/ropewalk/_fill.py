@@ -100,7 +100,9 @@ def _unknown_field(message: Any, name: str) -> str:
 
 
 def _show(value: Any) -> str:
-    text = repr(value) if not isinstance(value, (dict, list)) else ("an object" if isinstance(value, dict) else "a list")
+    text = (
+        repr(value) if not isinstance(value, (dict, list)) else ("an object" if isinstance(value, dict) else "a list")
+    )
     if isinstance(value, str):
         text = f'"{value}"'
     elif isinstance(value, bool):

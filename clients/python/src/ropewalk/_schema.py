@@ -1,7 +1,7 @@
 """The protocol's messages, built at run time from the compiled schema (no generated code).
 
-    from ropewalk import messages
-    scene = messages.Scene(name="empty")
+from ropewalk import messages
+scene = messages.Scene(name="empty")
 """
 
 from __future__ import annotations

@@ -84,6 +84,9 @@ def _print_table(results: Sequence[dict[str, Any]]) -> None:
     for heading in ("value", "unit", "baseline", "ratio"):
         table.add_column(heading, justify="left" if heading == "unit" else "right")
     for one in results:
-        numbers = {key: f"{one[key]:,.4g}" if isinstance(one[key], (int, float)) else "" for key in ("value", "baseline", "ratio")}
+        numbers = {
+            key: f"{one[key]:,.4g}" if isinstance(one[key], (int, float)) else ""
+            for key in ("value", "baseline", "ratio")
+        }
         table.add_row(one["name"], numbers["value"], one["unit"] or "", numbers["baseline"], numbers["ratio"])
     Console(width=None if sys.stdout.isatty() else 110).print(table)

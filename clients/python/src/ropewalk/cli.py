@@ -27,9 +27,15 @@ app = typer.Typer(
 
 Connect = Annotated[
     Optional[str],
-    typer.Option("--connect", metavar="HOST:PORT|PATH", help="A running daemon (TCP, or its Unix socket). Default: a private one."),
+    typer.Option(
+        "--connect",
+        metavar="HOST:PORT|PATH",
+        help="A running daemon (TCP, or its Unix socket). Default: a private one.",
+    ),
 ]
-Workers = Annotated[Optional[int], typer.Option("--workers", min=1, metavar="N", help="Worker threads of the private daemon.")]
+Workers = Annotated[
+    Optional[int], typer.Option("--workers", min=1, metavar="N", help="Worker threads of the private daemon.")
+]
 
 
 @contextlib.contextmanager
@@ -59,7 +65,9 @@ def daemon_client(address: str | None, workers: int | None = None) -> Iterator[C
 
 def _time(name: str, value: float, positive: bool) -> float:
     if not math.isfinite(value) or value < 0 or (positive and value == 0):
-        raise typer.BadParameter(f"must be a time in seconds {'> 0' if positive else '>= 0'}, got {value:g}", param_hint=name)
+        raise typer.BadParameter(
+            f"must be a time in seconds {'> 0' if positive else '>= 0'}, got {value:g}", param_hint=name
+        )
     return value
 
 
@@ -136,7 +144,9 @@ def serve(context: typer.Context) -> None:
 def demo(
     name: Annotated[str, typer.Argument(help="A scene of the gallery.")] = "swing",
     out: Annotated[pathlib.Path, typer.Option(metavar="FILE.png", help="The picture.")] = pathlib.Path("demo.png"),
-    seconds: Annotated[Optional[float], typer.Option(metavar="T", help="Simulated time [s]. Default: the scene's own.")] = None,
+    seconds: Annotated[
+        Optional[float], typer.Option(metavar="T", help="Simulated time [s]. Default: the scene's own.")
+    ] = None,
     connect: Connect = None,
     workers: Workers = None,
 ) -> None:
@@ -156,7 +166,9 @@ def demo(
 @app.command()
 def gallery(
     name: Annotated[Optional[str], typer.Argument(help="A scene; none lists them.")] = None,
-    out: Annotated[Optional[pathlib.Path], typer.Option(metavar="SCENE.json", help="Where to write it. Default: stdout.")] = None,
+    out: Annotated[
+        Optional[pathlib.Path], typer.Option(metavar="SCENE.json", help="Where to write it. Default: stdout.")
+    ] = None,
 ) -> None:
     """Lists the built-in scenes, or writes one as a scene file."""
     from . import gallery as scenes
@@ -182,8 +194,12 @@ def gallery(
 
 @app.command()
 def bench(
-    groups: Annotated[Optional[list[str]], typer.Argument(metavar="[GROUP ...]", help="Such as roundtrip or scr. Default: all.")] = None,
-    json: Annotated[Optional[pathlib.Path], typer.Option(metavar="FILE", help="Also write the results as a JSON list.")] = None,
+    groups: Annotated[
+        Optional[list[str]], typer.Argument(metavar="[GROUP ...]", help="Such as roundtrip or scr. Default: all.")
+    ] = None,
+    json: Annotated[
+        Optional[pathlib.Path], typer.Option(metavar="FILE", help="Also write the results as a JSON list.")
+    ] = None,
 ) -> None:
     """Measures this machine, with a baseline beside each figure."""
     from .bench import run_benchmarks
@@ -221,11 +237,18 @@ def watch(
 
 @app.command()
 def record(
-    source: Annotated[str, typer.Argument(metavar="SESSION|SCENE.json|NAME", help="A session of --connect, a scene file, or a scene of the gallery.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SESSION|SCENE.json|NAME", help="A session of --connect, a scene file, or a scene of the gallery."
+        ),
+    ],
     out: Annotated[pathlib.Path, typer.Option(metavar="FILE.rwf", help="The recording.")],
     seconds: Annotated[float, typer.Option(metavar="T", help="Simulated time to record [s].")],
     every: Annotated[float, typer.Option(metavar="DT", help="Simulated time between frames [s].")] = 1 / 60,
-    quantized: Annotated[bool, typer.Option("--quantized", help="Smaller: within 10 um and 1 mrad instead of every bit.")] = False,
+    quantized: Annotated[
+        bool, typer.Option("--quantized", help="Smaller: within 10 um and 1 mrad instead of every bit.")
+    ] = False,
     connect: Connect = None,
 ) -> None:
     """Records state frames to a file: of a running session (--connect), or of a scene simulated for it."""
@@ -242,7 +265,8 @@ def record(
 def replay(
     file: Annotated[pathlib.Path, typer.Argument(metavar="FILE.rwf", help="A recording made by `record`.")],
     out: Annotated[
-        Optional[pathlib.Path], typer.Option(metavar="FILE", help="A picture (.png) or arrays (.npz). Default: only a summary.")
+        Optional[pathlib.Path],
+        typer.Option(metavar="FILE", help="A picture (.png) or arrays (.npz). Default: only a summary."),
     ] = None,
 ) -> None:
     """Turns a recording of state frames into a picture or numpy arrays.

@@ -93,7 +93,9 @@ class Client:
         known = enum_numbers("HelloResult.Feature")
         self.features = {feature for feature, bit in known.items() if hello.features & bit}
         given = {field.name: value for field, value in hello.limits.ListFields()}
-        self.limits = Limits(**{field.name: given.get(field.name, field.default) for field in dataclasses.fields(Limits)})
+        self.limits = Limits(
+            **{field.name: given.get(field.name, field.default) for field in dataclasses.fields(Limits)}
+        )
         connection.max_message = self.limits.max_message
 
     def __enter__(self) -> Client:

@@ -39,7 +39,13 @@ def _daemon_tables(client: Client, before: dict[int, int], elapsed: float) -> Gr
         state = info.state if info.fault is None else f"{info.state} at {info.fault.object}"
         memory = f"{info.memory_bytes / 1024:,.0f} KiB"
         sessions.add_row(
-            info.name, state, str(info.step), f"{info.time:.3f}", f"{rate:,.0f}" if rate > 0 else "", str(info.clients), memory
+            info.name,
+            state,
+            str(info.step),
+            f"{info.time:.3f}",
+            f"{rate:,.0f}" if rate > 0 else "",
+            str(info.clients),
+            memory,
         )
     counters = Table(show_header=False)
     counters.add_column()

@@ -55,7 +55,9 @@ class _Row:
         try:
             return self._places[signal]
         except KeyError:
-            raise NotFound(f'is not among {", ".join(self.names[:8])}{" ..." if len(self.names) > 8 else ""}', signal) from None
+            raise NotFound(
+                f"is not among {', '.join(self.names[:8])}{' ...' if len(self.names) > 8 else ''}", signal
+            ) from None
 
     def __getitem__(self, signal: str) -> np.ndarray:
         """A signal's doubles in the latest row (a view)."""

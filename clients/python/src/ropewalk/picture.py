@@ -1,8 +1,8 @@
 """Draws a motion as one strobe picture: what was earlier is paler. Pillow only; no window, no GPU.
 
-    film = Film(scene)                    # what to draw, from the Scene message
-    for frame in frames: film.add(frame)  # frames of a subscription
-    film.draw("motion.png")
+film = Film(scene)                    # what to draw, from the Scene message
+for frame in frames: film.add(frame)  # frames of a subscription
+film.draw("motion.png")
 """
 
 from __future__ import annotations

@@ -90,7 +90,9 @@ def rows_of(
             if chunk is None:
                 break
             steps, every, wanted = chunk
-            finish = session.submit_advance(steps, observe=observation if wanted else None, every=every if wanted else 0)
+            finish = session.submit_advance(
+                steps, observe=observation if wanted else None, every=every if wanted else 0
+            )
             waiting.append((steps, finish))
         if not waiting:
             return

@@ -378,9 +378,7 @@ class Session:
         self, attachment: RefLike, position: Vector | None = None, rotation: Vector | None = None
     ) -> None:
         """Moves what an attachment holds its node to, in its body's (the world's) frame."""
-        self.call(
-            "set_attachment_target", {"attachment": _ref(attachment), "position": position, "rotation": rotation}
-        )
+        self.call("set_attachment_target", {"attachment": _ref(attachment), "position": position, "rotation": rotation})
 
     def set_gravity(self, gravity: Vector) -> None:
         """Gravity [m/s^2, world]."""
@@ -428,7 +426,13 @@ class Session:
         steps: int = 1,
     ) -> None:
         """A force [N] and torque [N m] on a body, or on a rod's point, for some steps (0 = until changed)."""
-        fields: dict[str, Any] = {"force": force, "torque": torque, "position": position, "frame": frame, "steps": steps}
+        fields: dict[str, Any] = {
+            "force": force,
+            "torque": torque,
+            "position": position,
+            "frame": frame,
+            "steps": steps,
+        }
         if body is not None:
             fields["body"] = _ref(body)
         if rod is not None:
@@ -583,7 +587,9 @@ class Session:
             "normals": np.array(answer.normals).reshape(-1, 3),
         }
 
-    def query_closest_points(self, a: str, b: str, max_distance: float = 0.0) -> tuple[float, np.ndarray, np.ndarray] | None:
+    def query_closest_points(
+        self, a: str, b: str, max_distance: float = 0.0
+    ) -> tuple[float, np.ndarray, np.ndarray] | None:
         """Distance and closest points of "body/NAME" or "rod/NAME" and another; None beyond max_distance."""
         answer = self.query("closest_points", {"a": _object_ref(a), "b": _object_ref(b), "max_distance": max_distance})
         if not answer.found:

@@ -49,9 +49,7 @@ def _scene(name: str) -> SceneBuilder:
 
     scene = SceneBuilder(name, gravity=data["gravity"].astype(np.float64), time_step=float(data["time_step"]))
     # As the source sweeps: in index order, from the prediction.
-    scene.solver(
-        rods="SCR", scr={"iterations": int(data["iterations"]), "order": "INDEX", "adaptive_start": False}
-    )
+    scene.solver(rods="SCR", scr={"iterations": int(data["iterations"]), "order": "INDEX", "adaptive_start": False})
     scene.rod(
         name,
         graph={
