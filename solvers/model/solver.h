@@ -108,6 +108,14 @@ typedef struct rw_solver_vtable {
     // objects that stayed (by id). All allocation happens here.
     rw_status (*prepare)(void* self, const rw_state* state, rw_error* error);
 
+    // Moves positions and velocities in `state` onto the joints, after objects were created.
+    // FAILED_PRECONDITION names the joint and the gap that is left. May be NULL.
+    rw_status (*assemble)(void* self, rw_state* state, rw_error* error);
+
+    // Efforts and reactions at `state`, for joint_effort and joint_reaction; cheap when nothing
+    // changed since the last call. Call it before those signals are read. May be NULL.
+    rw_status (*evaluate)(void* self, const rw_state* state, double time_s);
+
     // The state was changed from outside (Set*, Restore): forget caches that describe the old one.
     void (*state_changed)(void* self);
 
