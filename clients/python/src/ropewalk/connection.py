@@ -153,7 +153,12 @@ class Connection:
             except OSError as error:
                 raise self._broken(error) from None
             if sent < len(frame):
-                self._send_rest(memoryview(frame)[sent:])
+                try:
+                    self._send_rest(memoryview(frame)[sent:])
+                except BaseException:
+                    # Half a frame is out (an interrupt, say): nothing can follow it.
+                    self._fail(Unavailable("the connection was left in the middle of a frame"))
+                    raise
 
     def _send_rest(self, rest: memoryview) -> None:
         while rest:
