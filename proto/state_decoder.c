@@ -447,7 +447,7 @@ rw_status rw_state_decoder_decode(rw_state_decoder* decoder, rw_state_codec_work
     }
     RW_TRY(read_records(decoder, &in, header.is_key, error));
     RW_TRY(find_parts(decoder, &in, error));
-    int32_t max_count = 0;
+    int32_t max_count = 1; // no arithmetic on a null pointer
     for (int32_t t = 0; t < decoder->track_count; t++) {
         max_count = decoder->tracks[t].count > max_count ? decoder->tracks[t].count : max_count;
     }

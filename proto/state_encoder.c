@@ -609,8 +609,9 @@ static void note_size(rw_state_encoder* encoder, bool is_key, size_t bytes) {
 static rw_status reserve(rw_state_encoder* encoder, rw_state_codec_workspace* workspace,
                          rw_error* error) {
     RW_TRY(rw_state_codec_open_compressor(workspace, error));
-    RW_TRY(rw_state_codec_room(&workspace->integers,
-                               (size_t)encoder->max_count * 2 * 4 * sizeof(uint64_t), error));
+    // One element at least: no arithmetic on a null pointer.
+    size_t elements = encoder->max_count > 0 ? (size_t)encoder->max_count : 1;
+    RW_TRY(rw_state_codec_room(&workspace->integers, elements * 2 * 4 * sizeof(uint64_t), error));
     RW_TRY(rw_state_codec_room(&workspace->body, encoder->body_capacity, error));
     return rw_state_codec_room(&workspace->frame, rw_state_encoder_bound(encoder), error);
 }

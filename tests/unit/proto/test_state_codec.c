@@ -268,7 +268,8 @@ static void lossless_frames_give_back_every_bit(void** state) {
     open_stream(&s, RW_STATE_CODEC_LOSSLESS, 0.0, 0.0, 5);
     for (int frame = 0; frame < 12; frame++) {
         move(frame % 2 == 0 ? WAVE : CHAOS, frame);
-        double odd[] = {NAN, -NAN, INFINITY, -INFINITY, 0.0, -0.0, 5e-324, -5e-324, 1.7e308};
+        double odd[] = {(double)NAN, (double)-NAN, (double)INFINITY, (double)-INFINITY, 0.0, -0.0,
+                        5e-324,      -5e-324,      1.7e308};
         for (size_t k = 0; k < sizeof odd / sizeof odd[0]; k++) {
             world.position[(k * 7 + (size_t)frame) % 900] = odd[k];
             world.rotation[(k * 11 + (size_t)frame) % 1200] = odd[k];
@@ -388,7 +389,7 @@ static void quantized_refuses_what_is_not_finite_and_goes_on_with_a_key(void** s
     open_stream(&s, RW_STATE_CODEC_QUANTIZED, 1e-5, 1e-3, 100);
     rw_state_encoder_frame frame;
     double* places[] = {&world.position[17 * 3 + 1], &world.rotation[17 * 4 + 3]};
-    double values[] = {NAN, INFINITY, -INFINITY};
+    double values[] = {(double)NAN, (double)INFINITY, (double)-INFINITY};
     for (int i = 0; i < 6; i++) {
         move(WAVE, i);
         assert_int_equal(encode(&s, 1, i, &frame, NULL), RW_STATUS_OK);
@@ -785,8 +786,8 @@ static void bad_selections_are_refused_with_their_path(void** state) {
         {{(rw_state_codec_field)9, 10, 0, NULL, 1e-5}, "tracks[1].field"},
         {{RW_STATE_CODEC_POSITION, -1, 0, NULL, 1e-5}, "tracks[1].count"},
         {{RW_STATE_CODEC_POSITION, 10, 0, NULL, 0.0}, "tracks[1].bound"},
-        {{RW_STATE_CODEC_POSITION, 10, 0, NULL, NAN}, "tracks[1].bound"},
-        {{RW_STATE_CODEC_POSITION, 10, 0, NULL, INFINITY}, "tracks[1].bound"},
+        {{RW_STATE_CODEC_POSITION, 10, 0, NULL, (double)NAN}, "tracks[1].bound"},
+        {{RW_STATE_CODEC_POSITION, 10, 0, NULL, (double)INFINITY}, "tracks[1].bound"},
         {{RW_STATE_CODEC_POSITION, 10, 2, late, 1e-5}, "tracks[1].chain_starts"},
         {{RW_STATE_CODEC_POSITION, 10, 2, twice, 1e-5}, "tracks[1].chain_starts"},
         {{RW_STATE_CODEC_POSITION, 10, 2, beyond, 1e-5}, "tracks[1].chain_starts"},

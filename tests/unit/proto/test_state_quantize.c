@@ -70,7 +70,8 @@ static void vectors_become_the_integers_of_a_plain_loop(void** state) {
 
 static void one_number_out_of_range_is_noticed_wherever_it_is(void** state) {
     (void)state;
-    static const double odd[] = {1.1e9, -1.1e9, NAN, INFINITY, -INFINITY, 1e300};
+    static const double odd[] = {1.1e9, -1.1e9, (double)NAN, (double)INFINITY, (double)-INFINITY,
+                                 1e300};
     fill(1.0);
     rw_state_quantize_source source = {rows + 4, NULL, 9, 200};
     for (int i = 0; i < 200 * 3; i++) {
@@ -121,7 +122,7 @@ static void rotations_become_the_integers_of_a_plain_loop(void** state) {
 
 static void one_quaternion_that_is_not_unit_is_noticed_wherever_it_is(void** state) {
     (void)state;
-    static const double odd[] = {2.0, NAN, INFINITY, 1.001};
+    static const double odd[] = {2.0, (double)NAN, (double)INFINITY, 1.001};
     fill(1.0);
     rw_state_quantize_source source = {rows, NULL, 9, COUNT};
     bool far;
