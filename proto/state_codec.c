@@ -7,6 +7,7 @@
 #include <zstd.h>
 
 #include "proto/state_bytes.h"
+#include "solvers/base/check.h"
 
 void rw_state_codec_init_workspace(rw_state_codec_workspace* workspace, rw_alloc* alloc) {
     *workspace = (rw_state_codec_workspace){.alloc = alloc};
@@ -22,6 +23,23 @@ void rw_state_codec_finish_workspace(rw_state_codec_workspace* workspace) {
     rw_buffer_finish(&workspace->body);
     rw_buffer_finish(&workspace->frame);
     *workspace = (rw_state_codec_workspace){.alloc = workspace->alloc};
+}
+
+void rw_state_codec_trim_workspace(rw_state_codec_workspace* workspace, size_t keep_bytes) {
+    rw_buffer* buffers[] = {&workspace->integers, &workspace->body, &workspace->frame};
+    bool was_large = false;
+    for (size_t i = 0; i < RW_COUNT_OF(buffers); i++) {
+        if (buffers[i]->capacity_bytes > keep_bytes) {
+            rw_buffer_finish(buffers[i]);
+            was_large = true;
+        }
+    }
+    if (was_large) {
+        ZSTD_freeCCtx(workspace->compress);
+        ZSTD_freeDCtx(workspace->decompress);
+        workspace->compress = NULL;
+        workspace->decompress = NULL;
+    }
 }
 
 int32_t rw_state_codec_components(rw_state_codec_field field) {

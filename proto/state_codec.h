@@ -103,6 +103,10 @@ void rw_state_codec_init_workspace(rw_state_codec_workspace* workspace, rw_alloc
 // Frees contexts and buffers.
 void rw_state_codec_finish_workspace(rw_state_codec_workspace* workspace);
 
+// Gives memory back that a large stream left behind: every buffer over `keep_bytes`, and the contexts
+// if any was. The next use takes it anew. For a thread that has just closed a large session.
+void rw_state_codec_trim_workspace(rw_state_codec_workspace* workspace, size_t keep_bytes);
+
 // Doubles per element of a field: 4 for rotations, 3 otherwise.
 int32_t rw_state_codec_components(rw_state_codec_field field);
 

@@ -662,6 +662,27 @@ static void warmed_up_streams_allocate_nothing(void** state) {
     }
 }
 
+static void a_trimmed_workspace_gives_memory_back_and_goes_on(void** state) {
+    (void)state;
+    random_state = 17;
+    stream s;
+    build(MAX_NODES, 100);
+    open_stream(&s, RW_STATE_CODEC_QUANTIZED, 1e-5, 1e-3, 50);
+    size_t empty = s.alloc.used_bytes;
+    for (int frame = 0; frame < 4; frame++) {
+        rw_state_encoder_frame encoded;
+        move(WAVE, frame);
+        free(encode_kept(&s, frame, &encoded));
+        assert_int_equal(encoded.is_key, frame == 0);
+        size_t used = s.alloc.used_bytes;
+        rw_state_codec_trim_workspace(&s.workspace, (size_t)1 << 30);
+        assert_int_equal(s.alloc.used_bytes, used);
+        rw_state_codec_trim_workspace(&s.workspace, 1024);
+        assert_int_equal(s.alloc.used_bytes, empty);
+    }
+    close_stream(&s);
+}
+
 static void a_failed_allocation_is_answered_and_leaks_nothing(void** state) {
     (void)state;
     random_state = 14;
@@ -901,6 +922,7 @@ int main(void) {
         cmocka_unit_test(strided_and_indexed_inputs_encode_like_dense_ones),
         cmocka_unit_test(keys_come_when_a_delta_costs_more_than_the_mean),
         cmocka_unit_test(warmed_up_streams_allocate_nothing),
+        cmocka_unit_test(a_trimmed_workspace_gives_memory_back_and_goes_on),
         cmocka_unit_test(a_failed_allocation_is_answered_and_leaks_nothing),
         cmocka_unit_test(damaged_frames_are_answered),
         cmocka_unit_test(a_frame_beyond_the_limit_of_elements_is_refused),
