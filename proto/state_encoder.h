@@ -50,7 +50,7 @@ typedef struct rw_state_encoder_frame {
 
 // Makes an encoder for the given tracks (copied). INVALID_ARGUMENT names `tracks[i].field` and the
 // like; RESOURCE_EXHAUSTED when `alloc` (the session's account) has no room for the key frame:
-// about 50 bytes per element with position and rotation.
+// about 60 bytes per element with position and rotation.
 rw_status rw_state_encoder_create(const rw_state_encoder_track* tracks, int32_t track_count,
                                   const rw_state_encoder_options* options, rw_alloc* alloc,
                                   rw_state_encoder** out, rw_error* error);
