@@ -2,6 +2,9 @@
 // messages. Everything is in one struct, so that a test may spoil any of it.
 #pragma once
 
+#include <stdio.h>
+#include <string.h>
+
 #include "solvers/base/check.h"
 #include "solvers/model/scene.h"
 
