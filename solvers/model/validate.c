@@ -167,7 +167,7 @@ static rw_status rotations(rw_doubles values, const char* field, rw_error* error
 
 void rw_validate_normalize(double q[4]) {
     double norm_sq = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
-    if (!(fabs(norm_sq - 1) > 8 * 0x1p-53) || norm_sq == 0) {
+    if (!(fabs(norm_sq - 1) > 16 * 0x1p-53) || norm_sq == 0) {
         return;
     }
     double norm = sqrt(norm_sq);
