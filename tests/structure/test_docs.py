@@ -1,6 +1,7 @@
 """README and docs are true: links and paths lead somewhere, the walk's names exist, tables equal the schema."""
 
 import glob
+import itertools
 import re
 import unittest
 
@@ -46,8 +47,9 @@ def braces(text):
 def table(path, heading):
     """Rows of the first table after a heading, as lists of cells without backticks, header left out."""
     text = house.read(path)
-    section = re.split(r"^#", text[text.index(f"## {heading}\n") + 3 :], maxsplit=1, flags=re.M)[0]
-    rows = [line.strip().strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    lines = text[text.index(f"## {heading}\n") :].splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("|"))
+    rows = [line.strip().strip("|").split("|") for line in itertools.takewhile(lambda line: line.startswith("|"), lines[begin:])]
     return [[cell.strip() for cell in row] for row in rows[2:]]
 
 
