@@ -170,6 +170,9 @@ static size_t number_width(const pb_field_t* field) {
 static bool decode_field(pb_istream_t* in, const pb_field_t* field) {
     const uint8_t* at = in->state;
     size_t size = in->bytes_left;
+    if (PB_HTYPE(field->type) == PB_HTYPE_ONEOF) {
+        *(pb_size_t*)field->pSize = field->tag; // nanopb leaves that to the callback
+    }
     if (PB_LTYPE(field->type) == PB_LTYPE_BYTES) {
         *(rw_wire_bytes*)field->pData = (rw_wire_bytes){at, size};
     } else if (PB_LTYPE(field->type) == PB_LTYPE_FIXED64 ||

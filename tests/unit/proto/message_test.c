@@ -598,6 +598,23 @@ static void strings_and_large_arrays_are_encoded_too(void** state) {
     free(values);
 }
 
+static void bytes_may_be_the_choice(void** state) {
+    fixture* f = *state;
+    for (size_t size = 0; size < 4; size += 3) { // an empty choice is a choice
+        rw_pb_Request request = {.which_command = rw_pb_Request_restore_tag};
+        request.command.restore.which_source = rw_pb_Restore_data_tag;
+        request.command.restore.source.data = (rw_wire_bytes){(const uint8_t*)"abc", size};
+        f->bytes.size_bytes = 0;
+        assert_int_equal(rw_message_append_request(&f->bytes, &request), RW_STATUS_OK);
+        rw_pb_Request back;
+        assert_int_equal(rw_message_decode_request(f->bytes.data, f->bytes.size_bytes, &f->arena,
+                                                   &back, &f->error), RW_STATUS_OK);
+        assert_int_equal(back.command.restore.which_source, rw_pb_Restore_data_tag);
+        assert_int_equal(back.command.restore.source.data.size, size);
+        assert_int_equal(memcmp(back.command.restore.source.data.data, "abc", size), 0);
+    }
+}
+
 int main(void) {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
@@ -626,6 +643,7 @@ int main(void) {
         CASE(a_batch_answer_is_made_of_encoded_answers),
         CASE(an_encoding_that_fails_leaves_the_buffer_as_it_was),
         CASE(strings_and_large_arrays_are_encoded_too),
+        CASE(bytes_may_be_the_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
