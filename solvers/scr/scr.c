@@ -34,7 +34,9 @@ static rw_status admit_joint(void* self, const rw_joint_desc* desc, rw_error* er
     RW_FAIL(error, UNIMPLEMENTED, "type", "the scr solver moves rods, not joints");
 }
 
-static bool equal(double a, double b) { return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b)); }
+static bool equal(double a, double b) {
+    return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
+}
 
 static rw_status admit_rod(void* self, const rw_rod_desc* desc, int32_t* frame_count,
                            int32_t* element_count, rw_error* error) {
@@ -42,8 +44,8 @@ static rw_status admit_rod(void* self, const rw_rod_desc* desc, int32_t* frame_c
     if (desc->method == RW_ROD_RIGID_CHAIN)
         RW_FAIL(error, UNIMPLEMENTED, "method", "the scr solver takes elements, not rigid chains");
     bool graph = desc->geometry == RW_ROD_GRAPH;
-    bool needs_section = !graph || desc->graph.segment_stiffness.count == 0 ||
-                         desc->graph.bend_stiffness.count == 0;
+    bool needs_section =
+        !graph || desc->graph.segment_stiffness.count == 0 || desc->graph.bend_stiffness.count == 0;
     // A radius tapers, but a circle is isotropic everywhere: one place tells.
     rw_rods_section section = rw_rods_section_at(desc, 0.0);
     if (needs_section && !equal(section.ei1, section.ei2))
@@ -82,7 +84,9 @@ static rw_status prepare(void* self, const rw_state* state, rw_error* error) {
 }
 
 // Nothing that survives a step describes the state but the private fields, which are state.
-static void state_changed(void* self) { (void)self; }
+static void state_changed(void* self) {
+    (void)self;
+}
 
 static rw_solver_fields fields(void* self) {
     rw_scr* scr = self;
@@ -104,7 +108,9 @@ static rw_status respond(void* self, rw_step* step) {
     return RW_STATUS_OK;
 }
 
-static rw_status end(void* self, rw_step* step) { return rw_scr_sweep_end(self, step); }
+static rw_status end(void* self, rw_step* step) {
+    return rw_scr_sweep_end(self, step);
+}
 
 void rw_scr_set_damping(void* self, rw_scr_damping damping) {
     rw_scr* scr = self;

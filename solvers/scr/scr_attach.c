@@ -32,8 +32,8 @@ static void begin_clamps(rw_scr* scr, rw_step* step, int32_t index, const double
     rw_scr_attach_frame(scr, step->from, index, held, &position, &frame);
     for (int32_t k = a->clamp_first; k < a->clamp_first + a->clamp_count; k++) {
         rw_scr_clamp* clamp = &scr->clamps[k];
-        rw_quat p = rw_quat_conj_mul(frame,
-                                     rw_scr_data_quat(step->from->frame_rotation, clamp->segment));
+        rw_quat p =
+            rw_quat_conj_mul(frame, rw_scr_data_quat(step->from->frame_rotation, clamp->segment));
         double rate = rod->stretch_factor - 1.0;
         rate = rw_quat_dot(p, clamp->rest) < 0.0 ? -rate : rate;
         rw_quat sum = rw_quat_add(clamp->rest, rw_quat_scale(p, rate));
@@ -91,8 +91,8 @@ static rw_vec3 segment_vector(const rw_scr* scr, const rw_state* state, int32_t 
                        rw_scr_data_vec3(state->node_position, scr->tail[s]));
 }
 
-void rw_scr_attach_wrench(const rw_scr* scr, const rw_step* step, int32_t attachment, rw_vec3* force,
-                          rw_vec3* torque) {
+void rw_scr_attach_wrench(const rw_scr* scr, const rw_step* step, int32_t attachment,
+                          rw_vec3* force, rw_vec3* torque) {
     const rw_scr_attachment* a = &scr->attachments[attachment];
     *force = *torque = rw_vec3_zero();
     if (a->holds_node) {
@@ -111,8 +111,8 @@ void rw_scr_attach_wrench(const rw_scr* scr, const rw_step* step, int32_t attach
         rw_quat q = rw_scr_data_quat(step->to->frame_rotation, s);
         double scale;
         rw_quat b = rw_scr_sweep_pull(scr, step->to->frame_rotation, s, &scale);
-        rw_vec3 stretch = rw_vec3_cross(rw_scr_data_vec3(scr->pull, s),
-                                        segment_vector(scr, step->to, s));
+        rw_vec3 stretch =
+            rw_vec3_cross(rw_scr_data_vec3(scr->pull, s), segment_vector(scr, step->to, s));
         *torque = rw_vec3_sub(*torque, rw_vec3_add(torque_of(b, q), stretch));
     }
 }

@@ -53,18 +53,21 @@ typedef struct rw_scr_rod {
     int32_t node_first, node_count;
     int32_t segment_first, segment_count;
     int32_t chunk_first, chunk_count;
-    double damping;                // Kelvin-Voigt time, or the authors' [s]
-    double mass_damping;           // [1/s]
-    double drag, quadratic_drag;   // per length
-    bool coupled;                  // hangs on a dynamic body
-    bool damped;                   // Kelvin-Voigt terms are in force
-    double stretch_factor;         // 1 + damping/h of this step
-    const double* arc;             // rest length before each segment (segments + 1) [m]
+    double damping;              // Kelvin-Voigt time, or the authors' [s]
+    double mass_damping;         // [1/s]
+    double drag, quadratic_drag; // per length
+    bool coupled;                // hangs on a dynamic body
+    bool damped;                 // Kelvin-Voigt terms are in force
+    double stretch_factor;       // 1 + damping/h of this step
+    const double* arc;           // rest length before each segment (segments + 1) [m]
     // The present step:
-    int32_t done;                  // iterations so far
-    int32_t run;                   // iterations in the present round, 0 = none
+    int32_t done; // iterations so far
+    int32_t run;  // iterations in the present round, 0 = none
     bool converged;
     double residual;
+    double gap;           // 2 - omega, over-relaxation; 1 = none
+    int32_t window_start; // `done`, `residual` at the start of the present window
+    double window_residual;
 } rw_scr_rod;
 
 typedef struct rw_scr_chunk {
@@ -86,7 +89,7 @@ typedef struct rw_scr_piece {
 // Sums over one piece, reduced in piece order.
 typedef struct rw_scr_sums {
     double objective_guess, objective_last;
-    double force_square, force_scale, force_floor;    // squares of residual, of terms, of rounding
+    double force_square, force_scale, force_floor; // squares of residual, of terms, of rounding
     double torque_square, torque_scale, torque_floor;
     int32_t bad_position, bad_rotation; // node, segment that is not finite; -1
 } rw_scr_sums;
@@ -96,34 +99,34 @@ typedef struct rw_scr_batch {
 } rw_scr_batch;
 
 typedef struct rw_scr_attachment {
-    int32_t rod, node;      // node: row of the NODE domain
-    int32_t body;           // -1: the world
-    bool dynamic;           // the body is
-    bool holds_node;        // false: an earlier attachment holds it already
-    int32_t held_segment;   // PIN_SEGMENT: its segment; -1
+    int32_t rod, node;       // node: row of the NODE domain
+    int32_t body;            // -1: the world
+    bool dynamic;            // the body is
+    bool holds_node;         // false: an earlier attachment holds it already
+    int32_t held_segment;    // PIN_SEGMENT: its segment; -1
     rw_quat segment_in_node; // PIN_SEGMENT: the segment's frame in the held frame
     int32_t clamp_first, clamp_count;
-    rw_quat frame;          // held frame, world, of this step
-    rw_vec3 arm;            // centre of mass to node, world (dynamic)
+    rw_quat frame; // held frame, world, of this step
+    rw_vec3 arm;   // centre of mass to node, world (dynamic)
 } rw_scr_attachment;
 
 // Half-length bend element between a clamp's frame and an adjacent segment (numerics, seed 001
 // note 7): energy k (1 - |<frame rest, q>|), k = 8 EI/l.
 typedef struct rw_scr_clamp {
     int32_t attachment, segment;
-    int32_t next;       // next clamp on the same segment; -1
-    double stiffness;   // [N m]
-    rw_quat rest;       // the segment's frame in the held frame at rest
-    rw_quat target;     // stiffness (rest + damping/h relative rotation at the start of the step)
-    rw_quat pull;       // frame times target, world: its b without the sign
+    int32_t next;     // next clamp on the same segment; -1
+    double stiffness; // [N m]
+    rw_quat rest;     // the segment's frame in the held frame at rest
+    rw_quat target;   // stiffness (rest + damping/h relative rotation at the start of the step)
+    rw_quat pull;     // frame times target, world: its b without the sign
 } rw_scr_clamp;
 
 enum { RW_SCR_SEGMENT_HELD = 1, RW_SCR_SEGMENT_CLAMPED = 2, RW_SCR_SEGMENT_TORQUE = 4 };
 
 typedef struct rw_scr {
-    rw_model* model;  // borrowed
-    rw_alloc* alloc;  // borrowed
-    rw_arena arena;   // holds every array below; renewed by prepare
+    rw_model* model; // borrowed
+    rw_alloc* alloc; // borrowed
+    rw_arena arena;  // holds every array below; renewed by prepare
     rw_scr_damping damping_kind;
     bool prepared;
 
@@ -155,8 +158,8 @@ typedef struct rw_scr {
     double* goal;             // where inertia and loads would take the node [m] (nodes x 3)
 
     // Segments
-    int32_t* segment_rod;   // (segments)
-    int32_t* tail;          // node rows
+    int32_t* segment_rod; // (segments)
+    int32_t* tail;        // node rows
     int32_t* head;
     uint8_t* segment_flags; // RW_SCR_SEGMENT_*
     double* rest_length;    // l [m]
@@ -175,10 +178,10 @@ typedef struct rw_scr {
     double* link_target;    // k_b (q_r + damping/h p), or its conjugate for the first (links x 4)
 
     // Bends
-    int32_t* bend;           // the two segments (bends x 2)
-    int32_t* bend_node;      // where they meet
-    double* bend_stiffness;  // k_b [N m]; 0 where a clamp stands between
-    double* bend_rest;       // q_r (bends x 4)
+    int32_t* bend;          // the two segments (bends x 2)
+    int32_t* bend_node;     // where they meet
+    double* bend_stiffness; // k_b [N m]; 0 where a clamp stands between
+    double* bend_rest;      // q_r (bends x 4)
 
     // Private state and the layout it was made for.
     rw_scr_memory memory;
@@ -191,9 +194,9 @@ typedef struct rw_scr {
 
     // The present step.
     rw_step* step;
-    int32_t sweeps;        // calls of sweep
-    double kv_rate;        // scratch
-    bool node_torques;     // some segment has a torque
+    int32_t sweeps;    // calls of sweep
+    double kv_rate;    // scratch
+    bool node_torques; // some segment has a torque
 } rw_scr;
 
 static inline rw_quat rw_scr_data_quat(const double* rows, int64_t i) {

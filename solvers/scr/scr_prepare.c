@@ -158,9 +158,9 @@ static void fill_bends(rw_scr* scr, const rw_scr_rod* rod, const rw_rod_desc* de
             rw_quat q = rw_rods_segment_frame(desc, b, g->rest_position, g->rest_rotation);
             rest = rw_quat_conj_mul(p, q);
         }
-        rw_vec3 turn = rw_vec3_add(
-            rw_vec3_scale(segment_curvature(desc, a), 0.5 * g->rest_length[a]),
-            rw_vec3_scale(segment_curvature(desc, b), 0.5 * g->rest_length[b]));
+        rw_vec3 turn =
+            rw_vec3_add(rw_vec3_scale(segment_curvature(desc, a), 0.5 * g->rest_length[a]),
+                        rw_vec3_scale(segment_curvature(desc, b), 0.5 * g->rest_length[b]));
         rw_quat_store(scr->bend_rest + 4 * (int64_t)n, add_curvature(rest, turn));
     }
 }
@@ -482,8 +482,8 @@ static rw_status fill_keys(rw_scr* scr, rw_arena* scratch, rw_scr_ordering* o) {
     if (scr->model->solver.scr.order == RW_SCR_ORDER_COLOURED) {
         o->node_keys = rw_colouring_greedy(nodes, scr->incident_first, scr->incident_other,
                                            o->node_key, stamp);
-        o->segment_keys = rw_colouring_greedy(segments, scr->link_first, scr->link_other,
-                                              o->segment_key, stamp);
+        o->segment_keys =
+            rw_colouring_greedy(segments, scr->link_first, scr->link_other, o->segment_key, stamp);
     }
     for (int32_t i = 0; i < nodes; i++)
         o->node_key[i] = scr->node_held[i] ? o->node_keys : o->node_key[i];
@@ -540,8 +540,9 @@ static rw_status fill_chunks(rw_scr* scr, const rw_scr_ordering* o) {
         if (!chunk->large)
             continue;
         chunk->node_colour_first = row;
-        chunk->node_colour_count = note_colours(scr->colour_start + row, scr->node_order, o->node_key,
-                                                chunk->node_first, chunk->node_free_end);
+        chunk->node_colour_count =
+            note_colours(scr->colour_start + row, scr->node_order, o->node_key, chunk->node_first,
+                         chunk->node_free_end);
         row += chunk->node_colour_count + 1;
         chunk->segment_colour_first = row;
         chunk->segment_colour_count =
@@ -613,8 +614,8 @@ static rw_status fill_order(rw_scr* scr, rw_arena* scratch) {
     RW_TRY(fill_keys(scr, scratch, &o));
     sort_items(scr->node_count, o.node_chunk, scr->chunk_count, o.node_key, o.node_keys, a, b,
                scr->node_order);
-    sort_items(scr->segment_count, o.segment_chunk, scr->chunk_count, o.segment_key,
-               o.segment_keys, a, b, scr->segment_order);
+    sort_items(scr->segment_count, o.segment_chunk, scr->chunk_count, o.segment_key, o.segment_keys,
+               a, b, scr->segment_order);
     RW_TRY(fill_chunks(scr, &o));
     return fill_pieces(scr);
 }
