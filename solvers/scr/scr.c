@@ -5,7 +5,10 @@
 
 #include "solvers/base/check.h"
 #include "solvers/model/rods.h"
-#include "solvers/scr/scr_data.h"
+#include "solvers/scr/scr_attach.h"
+#include "solvers/scr/scr_prepare.h"
+#include "solvers/scr/scr_signal.h"
+#include "solvers/scr/scr_sweep.h"
 
 static rw_status create(rw_model* model, rw_alloc* alloc, unsigned roles, void** self,
                         rw_error* error) {

@@ -2,7 +2,8 @@
 // wrench they exert and its stiffness for a dynamic body's own block of the sweep.
 #include <string.h>
 
-#include "solvers/scr/scr_data.h"
+#include "solvers/scr/scr_attach.h"
+#include "solvers/scr/scr_sweep.h"
 
 void rw_scr_attach_frame(const rw_scr* scr, const rw_state* state, int32_t attachment,
                          const double target[7], rw_vec3* position, rw_quat* frame) {

@@ -6,7 +6,7 @@
 #include "solvers/math/so3.h"
 #include "solvers/model/rods.h"
 #include "solvers/scr/colouring.h"
-#include "solvers/scr/scr_data.h"
+#include "solvers/scr/scr_prepare.h"
 
 rw_field_list rw_scr_prepare_fields(void) {
     static const rw_field fields[] = {

@@ -2,7 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "solvers/scr/scr_data.h"
+#include "solvers/scr/scr_attach.h"
+#include "solvers/scr/scr_signal.h"
 
 static rw_vec3 segment_vector(const rw_scr* scr, const rw_state* state, int32_t s) {
     return rw_vec3_sub(rw_scr_data_vec3(state->node_position, scr->head[s]),

@@ -19,7 +19,8 @@
 #include <string.h>
 
 #include "solvers/scr/orientation.h"
-#include "solvers/scr/scr_data.h"
+#include "solvers/scr/scr_attach.h"
+#include "solvers/scr/scr_sweep.h"
 
 // ---- Kernels ----
 

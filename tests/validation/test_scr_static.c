@@ -20,7 +20,7 @@ static rw_rod_desc horizontal(double length, const double* radius, uint32_t elem
 static void solve_static(scr_rig* rig, double tolerance) {
     rig->model.solver.scr.iterations = 4000000;
     rig->model.solver.scr.residual_tolerance = tolerance;
-    scr_rig_step(rig, 1e4);
+    scr_rig_step(rig, 1e7);
     double residual = rig->v->rod_residual(rig->self, 0);
     if (!(residual <= tolerance))
         fail_msg("residual %g", residual);
