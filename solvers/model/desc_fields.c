@@ -43,6 +43,7 @@ static const rw_desc_field shape_fields[] = {
     SHAPE(F64, half_extents, 3),
     SHAPE(DOUBLES, vertices, 3),
     SHAPE(UINTS, triangles, 3),
+    SHAPE(F64, density, 1),
 };
 
 #define JOINT(kind, member, n) FIELD(rw_joint_desc, kind, member, n)

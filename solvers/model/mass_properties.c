@@ -166,9 +166,11 @@ rw_status rw_mass_properties_of_shapes(const rw_shape_desc* shapes, size_t count
         m.first = rw_mat3_apply(&r, m.first);
         m.second = rw_mat3_mul_transpose(rw_mat3_mul(r, m.second), r);
         m = shifted(m, rw_vec3_load(shapes[i].frame.position));
-        total.volume += m.volume;
-        total.first = rw_vec3_add(total.first, m.first);
-        total.second = rw_mat3_add(total.second, m.second);
+        // From here on `volume` is mass.
+        double rho = shapes[i].density > 0 ? shapes[i].density : density;
+        total.volume += rho * m.volume;
+        total.first = rw_vec3_add_scaled(total.first, rho, m.first);
+        total.second = rw_mat3_add(total.second, rw_mat3_scale(m.second, rho));
     }
     if (!(total.volume > 0)) {
         RW_FAIL(error, INVALID_ARGUMENT, "shapes", "have no volume, so density gives no mass");
@@ -176,12 +178,12 @@ rw_status rw_mass_properties_of_shapes(const rw_shape_desc* shapes, size_t count
     rw_vec3 center = rw_vec3_scale(total.first, 1 / total.volume);
     moments about = shifted(total, rw_vec3_neg(center));
     rw_mat3* s = &about.second;
-    properties->mass = density * total.volume;
+    properties->mass = total.volume;
     rw_vec3_store(properties->center_of_mass, center);
     double inertia[6] = {s->m[1][1] + s->m[2][2], s->m[0][0] + s->m[2][2], s->m[0][0] + s->m[1][1],
                          -s->m[0][1],             -s->m[0][2],             -s->m[1][2]};
     for (int i = 0; i < 6; i++) {
-        properties->inertia[i] = density * inertia[i];
+        properties->inertia[i] = inertia[i];
     }
     return RW_STATUS_OK;
 }

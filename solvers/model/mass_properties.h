@@ -13,7 +13,7 @@ typedef struct rw_mass_properties {
     double inertia[6];        // about the centre of mass, body axes, xx yy zz xy xz yz [kg m^2]
 } rw_mass_properties;
 
-// Adds up the shapes, overlaps counted twice. A plane has no mass (INVALID_ARGUMENT when nothing
+// Adds up the shapes, overlaps counted twice; `density` is that of shapes that have none [kg/m^3]. A plane has no mass (INVALID_ARGUMENT when nothing
 // else gives any); a mesh must be closed and counter-clockwise from outside (INVALID_ARGUMENT names
 // the shape). RESOURCE_EXHAUSTED.
 rw_status rw_mass_properties_of_shapes(const rw_shape_desc* shapes, size_t count, double density,

@@ -302,8 +302,9 @@ static rw_status derive_mass(rw_model* model, const rw_body_desc* desc, rw_mass_
     *mass = (rw_mass_properties){.mass = desc->mass};
     memcpy(mass->center_of_mass, desc->center_of_mass, sizeof mass->center_of_mass);
     memcpy(mass->inertia, desc->inertia, sizeof mass->inertia);
-    if (desc->has_density) {
-        RW_TRY(rw_mass_properties_of_shapes(desc->shapes, desc->shape_count, desc->density,
+    if (rw_validate_has_density(desc)) {
+        double density = desc->has_density ? desc->density : 0;
+        RW_TRY(rw_mass_properties_of_shapes(desc->shapes, desc->shape_count, density,
                                             model->alloc, mass, error));
         if (desc->kind == RW_BODY_DYNAMIC) {
             RW_TRY(rw_validate_inertia(mass->inertia, "shapes", error));

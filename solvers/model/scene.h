@@ -66,6 +66,7 @@ typedef struct rw_shape_desc {
     double half_extents[3]; // box [m]
     rw_doubles vertices;    // hull, mesh (n x 3) [m]
     rw_uints triangles;     // mesh (m x 3)
+    double density;         // in place of the body's [kg/m^3]; 0: the body's
 } rw_shape_desc;
 
 typedef struct rw_body_desc {
@@ -74,7 +75,8 @@ typedef struct rw_body_desc {
     double mass;       // [kg], > 0 when dynamic
     double inertia[6]; // xx yy zz xy xz yz about the centre of mass, body axes [kg m^2]
     double center_of_mass[3]; // in the body's frame [m]
-    double density; // [kg/m^3]: mass, inertia and centre of mass come from the shapes instead
+    double density; // [kg/m^3]: mass, inertia and centre of mass come from the shapes instead;
+                    // so they do when a shape has a density of its own
     bool has_mass, has_inertia, has_center_of_mass, has_density;
     double position[3];         // of the body frame's ORIGIN, world [m]
     double rotation[4];         // body-to-world

@@ -348,6 +348,7 @@ static rw_status validate_vertices(const rw_shape_desc* shape, rw_error* error) 
 static rw_status validate_shape(const rw_shape_desc* shape, rw_body_kind body, rw_error* error) {
     RW_TRY(one_of(shape->kind, 7, "geometry", error));
     RW_TRY(frame(&shape->frame, "", error));
+    RW_TRY(not_negative(shape->density, "density", error));
     const char* name = shape_names[shape->kind];
     char path[FIELD_CAPACITY];
     switch (shape->kind) {
@@ -374,10 +375,20 @@ static rw_status validate_shape(const rw_shape_desc* shape, rw_body_kind body, r
     return RW_STATUS_OK;
 }
 
+bool rw_validate_has_density(const rw_body_desc* desc) {
+    bool has_density = desc->has_density;
+    for (size_t i = 0; i < desc->shape_count; i++) {
+        has_density = has_density || desc->shapes[i].density != 0;
+    }
+    return has_density;
+}
+
 static rw_status validate_mass(const rw_body_desc* desc, rw_error* error) {
     RW_TRY(rw_validate_numbers(desc->center_of_mass, 3, "center_of_mass", error));
     if (desc->has_density) {
         RW_TRY(positive(desc->density, "density", error));
+    }
+    if (rw_validate_has_density(desc)) {
         if (desc->has_mass || desc->has_inertia || desc->has_center_of_mass) {
             RW_FAIL(error, INVALID_ARGUMENT, "density",
                     "excludes mass, inertia and center_of_mass: shapes give them");
@@ -400,6 +411,10 @@ static rw_status validate_mass(const rw_body_desc* desc, rw_error* error) {
 rw_status rw_validate_body(const rw_body_desc* desc, rw_error* error) {
     RW_TRY(rw_validate_name(desc->name, "name", error));
     RW_TRY(one_of(desc->kind, 3, "kind", error));
+    if (desc->shape_count > RW_SHAPES_MAX) {
+        RW_FAIL(error, INVALID_ARGUMENT, "shapes", "must be at most %u, got %zu", RW_SHAPES_MAX,
+                desc->shape_count);
+    }
     RW_TRY(validate_mass(desc, error));
     RW_TRY(rw_validate_numbers(desc->position, 3, "position", error));
     RW_TRY(rw_validate_rotation(desc->rotation, "rotation", error));
@@ -414,10 +429,6 @@ rw_status rw_validate_body(const rw_body_desc* desc, rw_error* error) {
                 RW_FAIL(error, INVALID_ARGUMENT, "angular_velocity", "must be 0: a STATIC body stays");
             }
         }
-    }
-    if (desc->shape_count > RW_SHAPES_MAX) {
-        RW_FAIL(error, INVALID_ARGUMENT, "shapes", "must be at most %u, got %zu", RW_SHAPES_MAX,
-                desc->shape_count);
     }
     for (size_t i = 0; i < desc->shape_count; i++) {
         rw_status status = validate_shape(&desc->shapes[i], desc->kind, error);
@@ -985,7 +996,7 @@ rw_status rw_validate_force(const rw_force_desc* desc, rw_error* error) {
         RW_TRY(rw_validate_name(desc->drag.at.body, "drag.body", error));
         RW_TRY(not_negative(desc->drag.linear, "drag.linear", error));
         RW_TRY(not_negative(desc->drag.quadratic, "drag.quadratic", error));
-        return not_negative(desc->drag.angular, "drag.angular_linear", error);
+        return not_negative(desc->drag.angular, "drag.angular", error);
     }
     RW_FAIL(error, INVALID_ARGUMENT, "law", "must be spring_damper, load or drag");
 }

@@ -41,6 +41,9 @@ rw_status rw_validate_numbers(const double* values, size_t count, const char* fi
 // A unit quaternion within RW_ROTATION_TOLERANCE.
 rw_status rw_validate_rotation(const double rotation[4], const char* field, rw_error* error);
 
+// True when a body's mass comes from its shapes: it or one of them has a density.
+bool rw_validate_has_density(const rw_body_desc* desc);
+
 // Makes a quaternion that passed rw_validate_rotation unit to rounding. One that is already is left
 // alone, so that what GetScene answers loads to the same bits.
 void rw_validate_normalize(double rotation[4]);

@@ -59,6 +59,7 @@ static inline void full_scene_bodies(full_scene* s) {
     s->shapes[2].kind = RW_SHAPE_BOX;
     FULL_SET(s->shapes[2].half_extents, 0.1, 0.2, 0.3);
     s->shapes[3].kind = RW_SHAPE_CYLINDER;
+    s->shapes[3].density = 800;
     s->shapes[3].radius = 0.2;
     s->shapes[3].half_length = 0.5;
     s->shapes[4].kind = RW_SHAPE_HULL;

@@ -91,6 +91,27 @@ static void two_halves_of_a_box_are_the_whole_box(void** state) {
     rw_assert_near(mass.center_of_mass[0], 2, 1e-14);
 }
 
+static void shapes_may_have_their_own_density(void** state) {
+    (void)state;
+    rw_shape_desc balls[2] = {shape_of(RW_SHAPE_SPHERE), shape_of(RW_SHAPE_SPHERE)};
+    for (int i = 0; i < 2; i++) {
+        balls[i].radius = 0.1;
+        balls[i].frame.position[1] = i;
+    }
+    balls[1].density = 3000;
+    rw_mass_properties mass = of(balls, 2, 1000);
+    double m = 4.0 / 3 * M_PI * 1e-3 * 1000;
+    rw_assert_near(mass.mass, 4 * m, 1e-12);
+    rw_assert_near(mass.center_of_mass[1], 0.75, 1e-14);
+    double own = 4 * 0.4 * m * 0.01;
+    check(&mass, 4 * m, own + m * 0.5625 + 3 * m * 0.0625, own, own + m * 0.5625 + 3 * m * 0.0625,
+          1e-13);
+    // Without a density of the body a shape without its own weighs nothing.
+    mass = of(balls, 2, 0);
+    rw_assert_near(mass.mass, 3 * m, 1e-12);
+    rw_assert_near(mass.center_of_mass[1], 1, 1e-14);
+}
+
 static void a_turned_shape_turns_its_tensor(void** state) {
     (void)state;
     rw_shape_desc box = shape_of(RW_SHAPE_BOX);
@@ -272,6 +293,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(primitives_have_their_textbook_values),
         cmocka_unit_test(two_halves_of_a_box_are_the_whole_box),
+        cmocka_unit_test(shapes_may_have_their_own_density),
         cmocka_unit_test(a_turned_shape_turns_its_tensor),
         cmocka_unit_test(hull_and_mesh_of_a_box_are_the_box),
         cmocka_unit_test(hulls_of_random_points_are_closed_and_hold_all),

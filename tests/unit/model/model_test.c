@@ -95,8 +95,8 @@ static void references_and_derived_values_are_resolved(void** state) {
     assert_non_null(model.inputs.items[4].slope);
     // mass: given, from shapes, none for kinematic and static bodies
     rw_assert_near(model.bodies.mass[0], 1, 0);
-    double volume = 4.0 / 3 * M_PI * 1e-3 + 8 * 0.006 + M_PI * 0.04 * 1 + 1.0 / 6;
-    rw_assert_near(model.bodies.mass[1], 700 * volume, 1e-10);
+    double volume = 4.0 / 3 * M_PI * 1e-3 + 8 * 0.006 + 1.0 / 6;
+    rw_assert_near(model.bodies.mass[1], 700 * volume + 800 * M_PI * 0.04, 1e-10);
     rw_assert_near(model.bodies.inverse_mass[2], 0, 0);
     // inverse inertia is the inverse
     const double* a = model.bodies.inertia;

@@ -78,6 +78,8 @@
     X(density_zero, INVALID_ARGUMENT, "bodies[1].density", s->bodies[1].density = 0)               \
     X(density_and_mass, INVALID_ARGUMENT, "bodies[1].density", s->bodies[1].has_mass = true)       \
     X(density_alone, INVALID_ARGUMENT, "bodies[1].density", s->bodies[1].shape_count = 0)          \
+    X(density_of_shape, INVALID_ARGUMENT, "bodies[1].shapes[2].density", s->shapes[3].density = -1) \
+    X(density_of_shape_and_mass, INVALID_ARGUMENT, "bodies[0].density", s->shapes[0].density = 5)  \
     X(friction_negative, INVALID_ARGUMENT, "bodies[0].friction", s->bodies[0].friction = -0.1)     \
     X(restitution_high, INVALID_ARGUMENT, "bodies[0].restitution",                                 \
       s->bodies[0].restitution = 1.01)                                                             \
@@ -291,7 +293,7 @@
       s->forces[1].load.at.position[0] = 1)                                                        \
     X(drag_body, NOT_FOUND, "forces[3].drag.body", FULL_NAME(s->forces[3].drag.at.body, "kite"))   \
     X(drag_linear, INVALID_ARGUMENT, "forces[3].drag.linear", s->forces[3].drag.linear = -1)       \
-    X(drag_angular, INVALID_ARGUMENT, "forces[3].drag.angular_linear",                             \
+    X(drag_angular, INVALID_ARGUMENT, "forces[3].drag.angular",                             \
       s->forces[3].drag.angular = -1)                                                              \
     /* inputs */                                                                                   \
     X(input_target, INVALID_ARGUMENT, "inputs[0].target", FULL_NAME(s->inputs[0].target, "rain"))  \

@@ -348,12 +348,12 @@ static void two_members_of_one_choice_are_refused(void** state) {
     raw_message_block(&raw, rw_pb_Request_ping_tag, NULL, 0);
     expect_fault(f, &raw, "ping", "twice");
     raw_message attachment = {.size = 0}, create = {.size = 0};
-    raw_message_double(&attachment, rw_pb_Attachment_s_tag, 0.5); // another choice beside: fine
-    raw_message_number(&attachment, rw_pb_Attachment_other_node_tag, 3);
+    raw_message_double(&attachment, rw_pb_Attachment_s_tag, 0.5);
+    raw_message_number(&attachment, rw_pb_Attachment_node_tag, 3);
     raw_message_nested(&create, rw_pb_CreateAttachment_attachment_tag, &attachment);
     raw.size = 0;
     raw_message_nested(&raw, rw_pb_Request_create_attachment_tag, &create);
-    assert_int_equal(decode(f, raw.data, raw.size), RW_STATUS_OK);
+    expect_fault(f, &raw, "node", "beside s");
 }
 
 static void nesting_without_end_is_refused(void** state) {
