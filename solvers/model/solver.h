@@ -2,8 +2,8 @@
 // with bodies. The world (world/step.c) calls; solvers/{xpbd,dae,scr} implement. Everything runs on
 // the thread that runs the world; a solver may use the pool's parallel_for.
 //
-// A solver plays the RIGID role (bodies and joints), the RODS role, or both. Rigid and rod solvers
-// combine freely. One substep of length h, from `from` into `to`:
+// A solver plays the RIGID role (bodies and joints) or the RODS role; one that can do both (xpbd) is
+// created once for each. Rigid and rod solvers combine freely. One substep of length h, from `from` into `to`:
 //
 //   rigid->begin, rods->begin        inertial prediction written into `to`: a trial
 //   repeat until both say done:
@@ -14,11 +14,12 @@
 //                                    placed by its final pose
 //
 // The world marks `responses[b].active` for every dynamic body that a rod is attached to, before
-// begin. With such bodies the loop ends when the rods are done; without them each side loops alone.
+// begin. Rods that said done are not swept again in the substep; the rigid side is, as long as
+// attached rods are.
 //
 // That is block descent in which an attached body is one more block of the rods' solve, so a light
-// body on a stiff rod is stable at any step (numerics: rods attached to bodies). A solver that plays
-// both roles (xpbd) is called once per phase and solves monolithically; respond is not called.
+// body on a stiff rod is stable at any step (numerics: rods attached to bodies). A rod solver that
+// condenses its whole matrix onto the bodies (xpbd) makes one pass of the loop the monolithic solve.
 #pragma once
 
 #include <stdatomic.h>
@@ -50,6 +51,12 @@ typedef struct rw_body_response {
     bool active;          // false: no rod hangs on this body
 } rw_body_response;
 
+// The condensed coupling of two bodies through one rod: force on a = -stiffness * increment of b.
+typedef struct rw_body_pair {
+    int32_t a, b;
+    double stiffness[36]; // rows: (force, torque) on a; columns: (dx, dtheta) of b
+} rw_body_pair;
+
 // One substep, as the world hands it to the solvers.
 typedef struct rw_step {
     const rw_model* model;
@@ -67,6 +74,8 @@ typedef struct rw_step {
     const double* node_force;  // world [N] (nodes x 3)
     const double* node_torque; // world [N m] (nodes x 3)
     rw_body_response* responses; // (bodies); filled by rods->respond, read by rigid->sweep
+    rw_body_pair* pairs;         // likewise
+    int32_t pair_count, pair_capacity;
     rw_parallel* parallel;       // parallel_for of the calling thread
     const atomic_bool* cancel;   // poll per iteration or block; then return CANCELLED
     rw_fault* fault;             // fill and return FAULTED
@@ -127,6 +136,7 @@ typedef struct rw_solver_vtable {
     rw_status (*begin)(void* self, rw_step* step);
     rw_status (*sweep)(void* self, rw_step* step, bool* done);
     rw_status (*respond)(void* self, rw_step* step); // rods role
+    int32_t (*pair_capacity)(void* self); // most pairs that respond writes; NULL: none
     rw_status (*end)(void* self, rw_step* step);
 
     void (*energy)(void* self, const rw_state* state, rw_energy* energy);

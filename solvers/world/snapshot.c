@@ -13,6 +13,7 @@
 #include "solvers/world/world_private.h"
 
 #define SNAPSHOT_VERSION 1u
+#define SOLVER_COUNT 2 // rigid, rods
 
 static const char snapshot_magic[8] = {'R', 'W', 'S', 'N', 'A', 'P', 'S', 'H'};
 
@@ -29,8 +30,6 @@ typedef struct snapshot_clock {
     double time_base_s;
 } snapshot_clock;
 
-static int solver_count(const rw_world* world) { return world->solvers.monolithic ? 1 : 2; }
-
 static rw_solver_fields fields_of(const rw_world* world, int which) {
     const rw_solver* solver = which == 0 ? &world->solvers.rigid : &world->solvers.rods;
     return solver->vtable->fields(solver->self);
@@ -42,7 +41,7 @@ static rw_status write_rest(rw_world* world, rw_buffer* bytes) {
     RW_TRY(rw_buffer_append(bytes, &clock, sizeof clock));
     RW_TRY(rw_scene_codec_write(&world->model, bytes));
     RW_TRY(rw_field_write(rw_state_fields(), &world->state[world->good], world->counts, bytes));
-    for (int i = 0; i < solver_count(world); i++) {
+    for (int i = 0; i < SOLVER_COUNT; i++) {
         rw_solver_fields fields = fields_of(world, i);
         RW_TRY(rw_field_write(fields.list, fields.state, fields.counts, bytes));
     }
@@ -116,7 +115,7 @@ static rw_status read_rest(rw_world* world, const unsigned char* at, const unsig
         RW_FAIL(error, DATA_LOSS, "", "%s of row %lld is not finite", field, (long long)row);
     }
     RW_TRY(rw_world_prepare(world, error));
-    for (int i = 0; i < solver_count(world); i++) {
+    for (int i = 0; i < SOLVER_COUNT; i++) {
         rw_solver_fields fields = fields_of(world, i);
         RW_TRY(rw_field_read(fields.list, fields.state, fields.counts, &at, end, error));
         if (!rw_field_is_finite(fields.list, fields.state, fields.counts, &field, &row)) {
@@ -180,7 +179,7 @@ rw_status rw_world_hash(rw_world* world, uint64_t* value, rw_error* error) {
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory to hash the model");
     }
     rw_field_hash(rw_state_fields(), &world->state[world->good], world->counts, &hash);
-    for (int i = 0; i < solver_count(world); i++) {
+    for (int i = 0; i < SOLVER_COUNT; i++) {
         rw_solver_fields fields = fields_of(world, i);
         rw_field_hash(fields.list, fields.state, fields.counts, &hash);
     }

@@ -41,7 +41,7 @@ static rw_status grow(rw_world* world, void* array_pointer, int64_t count, size_
 // The solvers' private state as bytes; reserved here so that a warmed-up step allocates nothing.
 static rw_status save_private(rw_world* world) {
     const rw_solver* solvers[2] = {&world->solvers.rigid, &world->solvers.rods};
-    for (int i = 0; i < (world->solvers.monolithic ? 1 : 2); i++) {
+    for (int i = 0; i < 2; i++) {
         rw_solver_fields fields = solvers[i]->vtable->fields(solvers[i]->self);
         world->undo[i].size_bytes = 0;
         RW_TRY(rw_field_write(fields.list, fields.state, fields.counts, &world->undo[i]));
@@ -51,7 +51,7 @@ static rw_status save_private(rw_world* world) {
 
 static void restore_private(rw_world* world) {
     const rw_solver* solvers[2] = {&world->solvers.rigid, &world->solvers.rods};
-    for (int i = 0; i < (world->solvers.monolithic ? 1 : 2); i++) {
+    for (int i = 0; i < 2; i++) {
         rw_solver_fields fields = solvers[i]->vtable->fields(solvers[i]->self);
         const unsigned char* at = world->undo[i].data;
         rw_status status =
@@ -94,8 +94,10 @@ rw_status rw_world_prepare(rw_world* world, rw_error* error) {
     const rw_world_solvers* solvers = &world->solvers;
     const rw_state* state = &world->state[world->good];
     RW_TRY(solvers->rigid.vtable->prepare(solvers->rigid.self, state, error));
-    if (!solvers->monolithic) {
-        RW_TRY(solvers->rods.vtable->prepare(solvers->rods.self, state, error));
+    RW_TRY(solvers->rods.vtable->prepare(solvers->rods.self, state, error));
+    if (solvers->rods.vtable->pair_capacity != NULL) {
+        world->pair_capacity = solvers->rods.vtable->pair_capacity(solvers->rods.self);
+        RW_TRY(grow(world, &world->pairs, world->pair_capacity, sizeof *world->pairs, error));
     }
     if (save_private(world) != RW_STATUS_OK) {
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory to undo a step");
@@ -124,7 +126,7 @@ static bool mark_attached(rw_world* world) {
     const rw_model* model = &world->model;
     memset(world->responses, 0, (size_t)model->bodies.count * sizeof *world->responses);
     bool any = false;
-    for (int32_t i = 0; i < model->attachments.count && !world->solvers.monolithic; i++) {
+    for (int32_t i = 0; i < model->attachments.count; i++) {
         int32_t body = model->attachments.items[i].body;
         if (body >= 0 && model->bodies.kind[body] == RW_BODY_DYNAMIC) {
             world->responses[body].active = true;
@@ -137,7 +139,7 @@ static bool mark_attached(rw_world* world) {
 static rw_status sweep_until_done(rw_world* world, rw_step* step, bool is_coupled) {
     const rw_solver* rigid = &world->solvers.rigid;
     const rw_solver* rods = &world->solvers.rods;
-    bool rods_done = world->solvers.monolithic || world->model.rods.count == 0;
+    bool rods_done = world->model.rods.count == 0;
     bool rigid_done = false;
     for (int sweep = 0; sweep < SWEEPS_MAXIMUM; sweep++) {
         if (!rods_done) {
@@ -149,7 +151,7 @@ static rw_status sweep_until_done(rw_world* world, rw_step* step, bool is_couple
         if (!rigid_done || is_coupled) {
             RW_TRY(rigid->vtable->sweep(rigid->self, step, &rigid_done));
         }
-        if (rods_done && (rigid_done || is_coupled)) {
+        if (rods_done && rigid_done) {
             return RW_STATUS_OK;
         }
     }
@@ -221,14 +223,10 @@ static rw_status run_substep(rw_world* world, rw_step* step) {
 
     bool is_coupled = mark_attached(world);
     RW_TRY(rigid->begin(solvers->rigid.self, step));
-    if (!solvers->monolithic) {
-        RW_TRY(rods->begin(solvers->rods.self, step));
-    }
+    RW_TRY(rods->begin(solvers->rods.self, step));
     RW_TRY(sweep_until_done(world, step, is_coupled));
     RW_TRY(rigid->end(solvers->rigid.self, step));
-    if (!solvers->monolithic) {
-        RW_TRY(rods->end(solvers->rods.self, step));
-    }
+    RW_TRY(rods->end(solvers->rods.self, step));
     return check_motion(world, step->to, step->fault);
 }
 
@@ -275,6 +273,8 @@ rw_status rw_world_step(rw_world* world, rw_error* error) {
             .node_force = world->node_force,
             .node_torque = world->node_torque,
             .responses = world->responses,
+            .pairs = world->pairs,
+            .pair_capacity = world->pair_capacity,
             .parallel = world->parallel,
             .cancel = world->cancel != NULL ? world->cancel : &never,
             .fault = &fault,

@@ -30,7 +30,7 @@ static const rw_solver_vtable* vtable_of(rw_solver_kind kind) {
 
 static void destroy_solvers(rw_world* world) {
     rw_world_solvers* solvers = &world->solvers;
-    if (solvers->rods.vtable != NULL && !solvers->monolithic) {
+    if (solvers->rods.vtable != NULL) {
         solvers->rods.vtable->destroy(solvers->rods.self);
     }
     if (solvers->rigid.vtable != NULL) {
@@ -51,16 +51,9 @@ rw_status rw_world_private_make_solvers(rw_world* world, rw_error* error) {
     if (rods == NULL || (rods->roles & RW_ROLE_RODS) == 0) {
         RW_FAIL(error, UNIMPLEMENTED, "solver.rods", "this solver is not served yet");
     }
-    bool monolithic = rigid == rods;
-    unsigned roles = monolithic ? RW_ROLE_RIGID | RW_ROLE_RODS : RW_ROLE_RIGID;
     void* self;
-    RW_TRY(rigid->create(&world->model, world->alloc, roles, &self, error));
+    RW_TRY(rigid->create(&world->model, world->alloc, RW_ROLE_RIGID, &self, error));
     solvers->rigid = (rw_solver){rigid, self};
-    solvers->monolithic = monolithic;
-    if (monolithic) {
-        solvers->rods = solvers->rigid;
-        return RW_STATUS_OK;
-    }
     RW_TRY(rods->create(&world->model, world->alloc, RW_ROLE_RODS, &self, error));
     solvers->rods = (rw_solver){rods, self};
     return RW_STATUS_OK;
@@ -117,6 +110,7 @@ void rw_world_destroy(rw_world* world) {
     rw_alloc_free(world->alloc, world->node_force);
     rw_alloc_free(world->alloc, world->node_torque);
     rw_alloc_free(world->alloc, world->responses);
+    rw_alloc_free(world->alloc, world->pairs);
     rw_model_finish(&world->model);
     rw_alloc_free(world->alloc, world);
 }
@@ -476,11 +470,9 @@ void rw_world_get_energy(rw_world* world, rw_world_energy* energy) {
     rods->vtable->energy(rods->self, state, &part);
     energy->kinetic += part.kinetic;
     energy->elastic += part.elastic;
-    if (!world->solvers.monolithic) {
-        world->solvers.rigid.vtable->energy(world->solvers.rigid.self, state, &part);
-        energy->kinetic += part.kinetic;
-        energy->elastic += part.elastic;
-    }
+    world->solvers.rigid.vtable->energy(world->solvers.rigid.self, state, &part);
+    energy->kinetic += part.kinetic;
+    energy->elastic += part.elastic;
     energy->elastic += rw_forces_spring_energy(model, state);
     energy->total = energy->kinetic + energy->gravity + energy->elastic;
 }

@@ -5,8 +5,7 @@
 #include "solvers/world/world.h"
 
 typedef struct rw_world_solvers {
-    rw_solver rigid, rods; // the same `self` when one solver plays both roles
-    bool monolithic;
+    rw_solver rigid, rods;
 } rw_world_solvers;
 
 struct rw_world {
@@ -38,6 +37,8 @@ struct rw_world {
     double* node_force;
     double* node_torque;
     rw_body_response* responses;
+    rw_body_pair* pairs;
+    int32_t pair_capacity;
 
     uint64_t prepared_topology, prepared_parameters;
     uint32_t prepared_substeps;

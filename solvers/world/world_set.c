@@ -11,9 +11,7 @@
 static void state_changed(rw_world* world) {
     const rw_world_solvers* solvers = &world->solvers;
     solvers->rigid.vtable->state_changed(solvers->rigid.self);
-    if (!solvers->monolithic) {
-        solvers->rods.vtable->state_changed(solvers->rods.self);
-    }
+    solvers->rods.vtable->state_changed(solvers->rods.self);
 }
 
 // Checks what the set gives beyond the description: the motion.

@@ -412,8 +412,19 @@ static void add_point_force(double* product, const double arm[3], rw_vec3 f) {
                                            rw_vec3_cross(rw_vec3_load(arm), f)));
 }
 
-// product = A direction: blocks (springs' own parts included) and the springs' couplings.
-static void multiply(const rw_free_bodies* self) {
+// out += weight * stiffness * in, 6x6 by 6; transposed where asked.
+static void add_product(double* out, const double* stiffness, const double* in, double weight,
+                        bool transposed) {
+    for (int r = 0; r < 6; r++) {
+        for (int k = 0; k < 6; k++) {
+            out[r] += weight * stiffness[transposed ? 6 * k + r : 6 * r + k] * in[k];
+        }
+    }
+}
+
+// product = A direction: blocks (springs' own parts included), then the couplings of bodies by
+// rods and by springs.
+static void multiply(const rw_free_bodies* self, const rw_step* step) {
     int32_t count = self->model->bodies.count;
     for (int32_t i = 0; i < count; i++) {
         const double* block = &self->block[36 * i];
@@ -425,6 +436,14 @@ static void multiply(const rw_free_bodies* self) {
             }
             self->product[6 * i + r] = sum;
         }
+    }
+    for (int32_t k = 0; k < step->pair_count; k++) {
+        const rw_body_pair* pair = &step->pairs[k];
+        double theta = self->theta[pair->a]; // both are 1: rods hang on them
+        add_product(&self->product[6 * pair->a], pair->stiffness,
+                    &self->direction[6 * pair->b], theta, false);
+        add_product(&self->product[6 * pair->b], pair->stiffness,
+                    &self->direction[6 * pair->a], theta, true);
     }
     for (int32_t k = 0; k < self->link_count; k++) {
         const spring_link* link = &self->links[k];
@@ -461,16 +480,16 @@ static void precondition(const rw_free_bodies* self) {
 
 // Conjugate gradients with the bodies' blocks as preconditioner: exact after one iteration without
 // springs between bodies, after at most three per spring with them.
-static void solve(rw_free_bodies* self) {
+static void solve(rw_free_bodies* self, const rw_step* step) {
     int64_t count = 6 * (int64_t)self->model->bodies.count;
-    int64_t limit = 4 + 3 * (int64_t)self->link_count;
+    int64_t limit = 4 + 3 * (int64_t)self->link_count + 6 * (int64_t)step->pair_count;
     limit = limit > 1000 ? 1000 : limit;
     memset(self->correction, 0, (size_t)count * sizeof(double));
     precondition(self);
     memcpy(self->direction, self->preconditioned, (size_t)count * sizeof(double));
     double rho = dot(self->residual, self->preconditioned, count), first = rho;
     for (int64_t k = 0; k < limit && rho > 1e-28 * first && rho > 0; k++) {
-        multiply(self);
+        multiply(self, step);
         double curvature = dot(self->direction, self->product, count);
         if (!(curvature > 0)) {
             break;
@@ -562,12 +581,12 @@ rw_status rw_free_bodies_sweep(rw_free_bodies* self, rw_step* step, bool* done) 
             rw_small_spd_factor(6, &self->factor[36 * i], 0);
         }
     }
-    solve(self);
+    solve(self, step);
     double size = apply(self, step);
     self->sweep_count++;
 
-    // With rods the world decides when to stop: they sweep in turn.
-    *done = size <= SETTLED || (self->sweep_count >= 12 && size <= 1e-13);
+    // With rods one Newton step per sweep: they move in turn, and say when it is enough.
+    *done = has_response || size <= SETTLED || (self->sweep_count >= 12 && size <= 1e-13);
     if (!isfinite(size) || (!has_response && self->sweep_count >= SWEEPS_MAXIMUM && !*done)) {
         step->fault->raised = true;
         snprintf(step->fault->object, sizeof step->fault->object, "bodies");

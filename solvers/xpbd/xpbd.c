@@ -2,12 +2,14 @@
 
 #include <string.h>
 
+#include "solvers/xpbd/fe_rods.h"
 #include "solvers/xpbd/free_bodies.h"
 
+// One role each: `bodies` or `rods`, the other NULL.
 typedef struct xpbd {
     rw_alloc* alloc; // borrowed
-    unsigned roles;
-    rw_free_bodies* bodies; // NULL without the rigid role
+    rw_free_bodies* bodies;
+    rw_fe_rods* rods;
 } xpbd;
 
 static rw_status create(rw_model* model, rw_alloc* alloc, unsigned roles, void** self,
@@ -17,13 +19,12 @@ static rw_status create(rw_model* model, rw_alloc* alloc, unsigned roles, void**
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory for the xpbd solver");
     }
     made->alloc = alloc;
-    made->roles = roles;
-    if ((roles & RW_ROLE_RIGID) != 0) {
-        rw_status status = rw_free_bodies_create(model, alloc, &made->bodies, error);
-        if (status != RW_STATUS_OK) {
-            rw_alloc_free(alloc, made);
-            return status;
-        }
+    rw_status status = (roles & RW_ROLE_RIGID) != 0
+                           ? rw_free_bodies_create(model, alloc, &made->bodies, error)
+                           : rw_fe_rods_create(model, alloc, &made->rods, error);
+    if (status != RW_STATUS_OK) {
+        rw_alloc_free(alloc, made);
+        return status;
     }
     *self = made;
     return RW_STATUS_OK;
@@ -33,6 +34,7 @@ static void destroy(void* self) {
     xpbd* solver = self;
     if (solver != NULL) {
         rw_free_bodies_destroy(solver->bodies);
+        rw_fe_rods_destroy(solver->rods);
         rw_alloc_free(solver->alloc, solver);
     }
 }
@@ -46,47 +48,116 @@ static rw_status admit_joint(void* self, const rw_joint_desc* desc, rw_error* er
 static rw_status admit_rod(void* self, const rw_rod_desc* desc, int32_t* frame_count,
                            int32_t* element_count, rw_error* error) {
     (void)self;
-    (void)desc;
-    *frame_count = *element_count = 0;
-    RW_FAIL(error, UNIMPLEMENTED, "",
-            "rods are not served by the XPBD solver yet: choose solver.rods SCR");
+    return rw_fe_rods_admit(desc, frame_count, element_count, error);
+}
+
+static rw_status admit_attachment(void* self, const rw_attachment_desc* desc, rw_error* error) {
+    (void)self;
+    if (desc->kind == RW_ATTACH_PIN_SEGMENT) {
+        RW_FAIL(error, UNIMPLEMENTED, "kind", "PIN_SEGMENT is for the SCR solver: use CLAMP");
+    }
+    if (desc->compliance > 0) {
+        RW_FAIL(error, UNIMPLEMENTED, "compliance", "compliant attachments are not served yet");
+    }
+    return RW_STATUS_OK;
+}
+
+static void init_frames(void* self, const rw_rod* rod, const double* node_positions,
+                        const double* node_rotations, double* frames) {
+    (void)self;
+    (void)node_positions;
+    memcpy(frames, node_rotations, (size_t)rod->node_count * 4 * sizeof *frames);
 }
 
 static rw_status prepare(void* self, const rw_state* state, rw_error* error) {
     (void)state;
     xpbd* solver = self;
-    return solver->bodies != NULL ? rw_free_bodies_prepare(solver->bodies, error) : RW_STATUS_OK;
+    return solver->bodies != NULL ? rw_free_bodies_prepare(solver->bodies, error)
+                                  : rw_fe_rods_prepare(solver->rods, error);
 }
 
 static void state_changed(void* self) { (void)self; }
 
 static rw_solver_fields fields(void* self) {
-    (void)self;
-    return (rw_solver_fields){0};
+    xpbd* solver = self;
+    return solver->rods != NULL ? rw_fe_rods_fields(solver->rods) : (rw_solver_fields){0};
 }
 
 static rw_status begin(void* self, rw_step* step) {
     xpbd* solver = self;
-    return solver->bodies != NULL ? rw_free_bodies_begin(solver->bodies, step) : RW_STATUS_OK;
+    return solver->bodies != NULL ? rw_free_bodies_begin(solver->bodies, step)
+                                  : rw_fe_rods_begin(solver->rods, step);
 }
 
 static rw_status sweep(void* self, rw_step* step, bool* done) {
     xpbd* solver = self;
-    *done = true;
     return solver->bodies != NULL ? rw_free_bodies_sweep(solver->bodies, step, done)
-                                  : RW_STATUS_OK;
+                                  : rw_fe_rods_sweep(solver->rods, step, done);
 }
 
+static rw_status respond(void* self, rw_step* step) {
+    return rw_fe_rods_respond(((xpbd*)self)->rods, step);
+}
+
+static int32_t pair_capacity(void* self) { return rw_fe_rods_pair_count(((xpbd*)self)->rods); }
+
 static rw_status end(void* self, rw_step* step) {
-    (void)self;
-    (void)step;
-    return RW_STATUS_OK;
+    xpbd* solver = self;
+    return solver->rods != NULL ? rw_fe_rods_end(solver->rods, step) : RW_STATUS_OK;
 }
 
 static void energy(void* self, const rw_state* state, rw_energy* sum) {
-    (void)self;
-    (void)state;
+    xpbd* solver = self;
     *sum = (rw_energy){0};
+    if (solver->rods != NULL) {
+        rw_fe_rods_energy(solver->rods, state, sum);
+    }
+}
+
+static void attachment_wrench(void* self, int32_t attachment, double wrench[6]) {
+    rw_fe_rods_attachment_wrench(((xpbd*)self)->rods, attachment, wrench);
+}
+
+static void element_wrench(void* self, const rw_state* state, int32_t rod, int32_t element,
+                           double wrench[6]) {
+    rw_fe_rods_element_wrench(((xpbd*)self)->rods, state, rod, element, wrench);
+}
+
+static void rod_at(void* self, const rw_state* state, int32_t rod, double s, double position[3],
+                   double rotation[4]) {
+    rw_fe_rods_at(((xpbd*)self)->rods, state, rod, s, position, rotation);
+}
+
+static void node_rotation(void* self, const rw_state* state, int32_t rod, int32_t node,
+                          double rotation[4]) {
+    const xpbd* solver = self;
+    int64_t first = rw_fe_rods_frame_first(solver->rods, rod);
+    memcpy(rotation, &state->frame_rotation[4 * (first + node)], 4 * sizeof *rotation);
+}
+
+static double rod_energy(void* self, const rw_state* state, int32_t rod) {
+    return rw_fe_rods_elastic_energy(((xpbd*)self)->rods, state, rod);
+}
+
+static double rod_length(void* self, const rw_state* state, int32_t rod) {
+    return rw_fe_rods_length(((xpbd*)self)->rods, state, rod);
+}
+
+static double rod_max_strain(void* self, const rw_state* state, int32_t rod) {
+    return rw_fe_rods_max_strain(((xpbd*)self)->rods, state, rod);
+}
+
+static double rod_residual(void* self, int32_t rod) {
+    return rw_fe_rods_residual(((xpbd*)self)->rods, rod);
+}
+
+static double node_mass(void* self, int32_t node) {
+    return rw_fe_rods_node_mass(((xpbd*)self)->rods, node);
+}
+
+static void rod_angular_momentum(void* self, const rw_state* state, int32_t rod,
+                                 double momentum[3]) {
+    rw_fe_rods_angular_momentum(((xpbd*)self)->rods, state, rod, momentum);
 }
 
 const rw_solver_vtable* rw_xpbd_vtable(void) {
@@ -97,13 +168,27 @@ const rw_solver_vtable* rw_xpbd_vtable(void) {
         .destroy = destroy,
         .admit_joint = admit_joint,
         .admit_rod = admit_rod,
+        .admit_attachment = admit_attachment,
+        .init_frames = init_frames,
         .prepare = prepare,
         .state_changed = state_changed,
         .fields = fields,
         .begin = begin,
         .sweep = sweep,
+        .respond = respond,
+        .pair_capacity = pair_capacity,
         .end = end,
         .energy = energy,
+        .attachment_wrench = attachment_wrench,
+        .element_wrench = element_wrench,
+        .rod_at = rod_at,
+        .node_rotation = node_rotation,
+        .rod_energy = rod_energy,
+        .rod_length = rod_length,
+        .rod_max_strain = rod_max_strain,
+        .rod_residual = rod_residual,
+        .node_mass = node_mass,
+        .rod_angular_momentum = rod_angular_momentum,
     };
     return &vtable;
 }
