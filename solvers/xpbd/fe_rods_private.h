@@ -26,7 +26,8 @@ typedef struct rw_fe_rod {
     int64_t band_first; // in `band` [doubles]
     double damping, mass_damping, drag, quadratic_drag;
     int32_t hold_first, hold_count; // in `holds`, sorted by node
-    double residual;                // of the last iteration, relative
+    double stress;                  // largest internal force of the last assembly [N]
+    double residual;                // of the last iteration, relative to the forces in balance
     rw_status status;               // of the last parallel pass
     char fault[96];
 } rw_fe_rod;

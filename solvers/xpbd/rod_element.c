@@ -1,6 +1,7 @@
 #include "solvers/xpbd/rod_element.h"
 
 #include <math.h>
+#include <stddef.h>
 
 #include "solvers/base/check.h"
 #include "solvers/math/so3.h"
