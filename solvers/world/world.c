@@ -12,6 +12,7 @@
 #include "solvers/model/kinematics.h"
 #include "solvers/model/rods.h"
 #include "solvers/model/validate.h"
+#include "solvers/scr/scr.h"
 #include "solvers/world/world_private.h"
 #include "solvers/xpbd/xpbd.h"
 
@@ -22,6 +23,7 @@ static const rw_solver_vtable* vtable_of(rw_solver_kind kind) {
     case RW_SOLVER_XPBD:
         return rw_xpbd_vtable();
     case RW_SOLVER_SCR:
+        return rw_scr_vtable();
     case RW_SOLVER_DAE:
         return NULL;
     }
