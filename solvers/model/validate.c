@@ -968,6 +968,12 @@ static rw_status validate_point(const rw_point_desc* point, const char* outer, r
 static rw_status validate_spring(const rw_force_desc* desc, rw_error* error) {
     RW_TRY(validate_point(&desc->spring_damper.a, "spring_damper.a", error));
     RW_TRY(validate_point(&desc->spring_damper.b, "spring_damper.b", error));
+    const rw_point_desc* ends[2] = {&desc->spring_damper.a, &desc->spring_damper.b};
+    if (ends[0]->body[0] == '\0' && ends[0]->rod[0] == '\0' && ends[1]->body[0] == '\0' &&
+        ends[1]->rod[0] == '\0') {
+        RW_FAIL(error, INVALID_ARGUMENT, "spring_damper.a",
+                "a spring holds a body or a rod at one end at least: name one");
+    }
     RW_TRY(not_negative(desc->spring_damper.stiffness, "spring_damper.stiffness", error));
     RW_TRY(not_negative(desc->spring_damper.damping, "spring_damper.damping", error));
     return desc->spring_damper.has_rest_length

@@ -282,6 +282,8 @@
       memset(s->forces[0].spring_damper.b.position, 0, 24))                                        \
     X(spring_both, INVALID_ARGUMENT, "forces[0].spring_damper.a.rod",                              \
       FULL_NAME(s->forces[0].spring_damper.a.rod, "cable"))                                        \
+    X(spring_nowhere, INVALID_ARGUMENT, "forces[0].spring_damper.a",                               \
+      s->forces[0].spring_damper.a.body[0] = 0)                                                    \
     X(spring_stiffness, INVALID_ARGUMENT, "forces[0].spring_damper.stiffness",                     \
       s->forces[0].spring_damper.stiffness = -1)                                                   \
     X(spring_rest, INVALID_ARGUMENT, "forces[0].spring_damper.rest_length",                        \
