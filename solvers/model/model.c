@@ -1158,8 +1158,9 @@ void rw_model_clear_wrenches(rw_model* model, int32_t body, int32_t rod) {
     int32_t kept = 0;
     for (int32_t i = 0; i < applied->count; i++) {
         const rw_applied_wrench* wrench = &applied->items[i];
-        bool goes = (body < 0 && rod < 0) || (body >= 0 && wrench->body == body) ||
-                    (rod >= 0 && wrench->rod == rod);
+        bool is_lasting = wrench->steps_left < 0;
+        bool goes = (body < 0 && rod < 0) || (is_lasting && body >= 0 && wrench->body == body) ||
+                    (is_lasting && rod >= 0 && wrench->rod == rod);
         if (!goes) {
             applied->items[kept++] = *wrench;
         }

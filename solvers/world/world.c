@@ -299,6 +299,11 @@ rw_status rw_world_create_rod(rw_world* world, const rw_rod_desc* desc, rw_id* i
     return RW_STATUS_OK;
 }
 
+void rw_world_node_rotation(const rw_world* world, int32_t rod, int32_t node, double rotation[4]) {
+    const rw_solver* solver = &world->solvers.rods;
+    solver->vtable->node_rotation(solver->self, &world->state[world->good], rod, node, rotation);
+}
+
 // Position and frame of a rod node in the axes of a body (or the world).
 static void node_frame_in_body(const rw_world* world, int32_t rod, int32_t node, int32_t body,
                                rw_frame* frame) {

@@ -117,9 +117,11 @@ rw_status rw_world_set_force(rw_world* world, int32_t force, const rw_force_set*
 rw_status rw_world_set_options(rw_world* world, const rw_world_set* set, rw_error* error);
 
 // Adds a wrench to a body or rod point for `wrench->steps_left` steps (-1: until changed). Several
-// add up. rw_world_clear_wrenches removes those on the same target (all targets when body and rod
-// are -1).
+// add up. rw_world_clear_wrenches removes the lasting ones on the same target (all wrenches of all
+// targets when body and rod are -1).
 rw_status rw_world_apply_wrench(rw_world* world, const rw_applied_wrench* wrench, rw_error* error);
+// What rw_world_apply_wrench would say about the numbers, changing nothing.
+rw_status rw_world_check_wrench(const rw_applied_wrench* wrench, rw_error* error);
 void rw_world_clear_wrenches(rw_world* world, int32_t body, int32_t rod);
 
 // ---- Stepping ----
@@ -183,6 +185,9 @@ void rw_world_get_momentum(rw_world* world, double linear[3], double angular[3])
 // The hash of the whole state: the model's values, the motion, the solvers' private state, time,
 // step and id counters, in creation order, without caches.
 rw_status rw_world_hash(rw_world* world, uint64_t* value, rw_error* error);
+
+// Frame of a rod's node, node-to-world, for streams.
+void rw_world_node_rotation(const rw_world* world, int32_t rod, int32_t node, double rotation[4]);
 
 // ---- Snapshots ----
 

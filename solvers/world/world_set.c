@@ -358,11 +358,15 @@ rw_status rw_world_set_options(rw_world* world, const rw_world_set* set, rw_erro
     return RW_STATUS_OK;
 }
 
-rw_status rw_world_apply_wrench(rw_world* world, const rw_applied_wrench* wrench,
-                                rw_error* error) {
+rw_status rw_world_check_wrench(const rw_applied_wrench* wrench, rw_error* error) {
     RW_TRY(rw_validate_numbers(wrench->point, 3, "position", error));
     RW_TRY(rw_validate_numbers(wrench->force, 3, "force", error));
-    RW_TRY(rw_validate_numbers(wrench->torque, 3, "torque", error));
+    return rw_validate_numbers(wrench->torque, 3, "torque", error);
+}
+
+rw_status rw_world_apply_wrench(rw_world* world, const rw_applied_wrench* wrench,
+                                rw_error* error) {
+    RW_TRY(rw_world_check_wrench(wrench, error));
     if (rw_model_add_wrench(&world->model, wrench) != RW_STATUS_OK) {
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory for another wrench");
     }

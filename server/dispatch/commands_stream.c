@@ -1,0 +1,66 @@
+// Subscriptions: the session's half makes the group, the loop thread's half adds the reader.
+#include "proto/message.h"
+#include "server/dispatch/commands.h"
+#include "server/session/host.h"
+#include "server/stream/subscribers.h"
+
+rw_status rw_commands_stream_subscribe(rw_command* command) {
+    rw_pb_SubscribeResult* result = &command->response->result.subscribe;
+    command->response->which_result = rw_pb_Response_subscribe_tag;
+    RW_TRY(rw_publisher_subscribe(command->session->publisher,
+                                  &command->request->command.subscribe, command->task->argument,
+                                  result, command->error));
+    command->task->context = NULL;
+    command->task->begin_step = (int64_t)result->group; // for the loop's half
+    return RW_STATUS_OK;
+}
+
+static void leave_group(rw_session* session, rw_task* task) {
+    if (session->publisher != NULL) {
+        rw_publisher_leave(session->publisher, task->argument);
+    }
+}
+
+void rw_commands_stream_finish_subscribe(rw_task* task) {
+    rw_client* client = task->client;
+    rw_host* host = client->host;
+    if (task->session == NULL || task->status != RW_STATUS_OK) {
+        return;
+    }
+    rw_arena arena;
+    rw_arena_init(&arena, &host->alloc);
+    rw_pb_Request request;
+    rw_error error = {0};
+    uint64_t group = (uint64_t)task->begin_step;
+    const rw_client_attachment* attachment = rw_client_find_attachment(client, task->session);
+    rw_status status = rw_message_decode_request(task->bytes, task->size_bytes, &arena, &request,
+                                                 &error);
+    if (status == RW_STATUS_OK && attachment == NULL) {
+        status = rw_status_fail(&error, RW_STATUS_NOT_FOUND, "session", "detached meanwhile");
+    }
+    if (status == RW_STATUS_OK && request.command.subscribe.back_pressure &&
+        !attachment->is_control) {
+        status = rw_status_fail(&error, RW_STATUS_PERMISSION_DENIED, "back_pressure",
+                                "needs CONTROL");
+    }
+    if (status == RW_STATUS_OK) {
+        status = rw_subscribers_add(task->session, client, group, task->argument,
+                                             &request.command.subscribe);
+        if (status != RW_STATUS_OK) {
+            rw_status_fail(&error, status, "", "out of memory");
+        }
+    }
+    if (status != RW_STATUS_OK) {
+        rw_host_order(host, task->session, leave_group, group, NULL);
+        rw_dispatch_reply_error(host, task, &error);
+    }
+    rw_arena_finish(&arena);
+}
+
+rw_status rw_commands_stream_unsubscribe(rw_command* command) {
+    rw_pb_UnsubscribeResult* result = &command->response->result.unsubscribe;
+    command->response->which_result = rw_pb_Response_unsubscribe_tag;
+    return rw_subscribers_remove(command->client,
+                                          command->request->command.unsubscribe.subscription,
+                                          &result->sent, &result->dropped, command->error);
+}

@@ -1,0 +1,52 @@
+// The readers of state frames, on the loop thread: which connection gets which group's frames, what
+// slow readers and byte budgets lose, and which readers a session must wait for.
+//
+// A frame may be lost for a reader as long as it has the key frame that later frames refer to: keys
+// are dropped only for newer keys. Replies are never touched.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/stream/publisher.h"
+
+// Bytes that wait for one connection before frames are dropped, and for one recorder before its
+// session waits.
+enum { RW_SUBSCRIBERS_QUEUE_BYTES = 4 << 20, RW_SUBSCRIBERS_HOLD_BYTES = 1 << 20 };
+
+typedef struct rw_subscriber {
+    struct rw_subscriber* next_of_session;
+    struct rw_subscriber* next_of_client;
+    rw_session* session;
+    rw_client* client;
+    uint64_t id; // subscription
+    uint64_t group;
+    bool back_pressure; // never drops; the session waits
+    bool is_holding;    // counted in session->holds
+    bool has_key;       // the key that later frames refer to was queued
+    uint64_t sent, dropped;
+    size_t queued_bytes; // wait in the connection
+    double budget;       // bytes per second; 0 = none
+    double credit;       // bytes that may be sent now
+    int64_t credited_ns; // when the credit was renewed last
+} rw_subscriber;
+
+// Adds a reader of a group. RESOURCE_EXHAUSTED.
+rw_status rw_subscribers_add(rw_session* session, rw_client* client, uint64_t group,
+                             uint64_t subscription, const rw_pb_Subscribe* request);
+
+// Ends a subscription of a client: takes the counts and tells the session. NOT_FOUND.
+rw_status rw_subscribers_remove(rw_client* client, uint64_t subscription, uint64_t* sent,
+                                uint64_t* dropped, rw_error* error);
+
+// Ends all of a client's, or those of one session (NULL: of all).
+void rw_subscribers_remove_client(rw_client* client, const rw_session* session);
+
+// Ends all subscriptions of a session that closes.
+void rw_subscribers_remove_session(rw_session* session);
+
+// Hands a frame to its readers. Called by the frame's note.
+void rw_subscribers_deliver(rw_stream_frame* frame);
+
+// The connection says that a frame of this reader was sent or dropped.
+void rw_subscribers_done(rw_subscriber* subscriber, const rw_stream_frame* frame, bool was_sent);
