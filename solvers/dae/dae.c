@@ -6,10 +6,12 @@
 #include "solvers/base/check.h"
 #include "solvers/dae/dae_assemble.h"
 #include "solvers/dae/dae_bdf.h"
+#include "solvers/dae/dae_compile.h"
 #include "solvers/dae/dae_effort.h"
 #include "solvers/dae/dae_integrate.h"
 #include "solvers/dae/dae_rods.h"
 #include "solvers/dae/dae_system.h"
+#include "solvers/model/kinematics.h"
 
 // What later steps depend on beyond the motion. Everything else is derived.
 typedef enum memory_domain {
@@ -50,6 +52,7 @@ typedef struct dae {
     rw_id* joint_ids; // which joints the angles belong to (counts[DOMAIN_JOINT])
     rw_id* body_ids;  // which bodies the wrenches belong to
     rw_dae_system* system;
+    uint64_t topology; // the model's revision that the system was compiled from
     rw_arena arena; // of the integrators and below; renewed by prepare
     rw_dae_integrate integrate;
     rw_dae_bdf bdf;
@@ -194,11 +197,20 @@ static rw_status rebuild(dae* s, const rw_state* state, rw_arena* scratch, rw_er
                 s->memory.angle[3 * (size_t)k + (size_t)i] = values[i];
     }
     s->has_signals = false;
+    s->topology = s->model->topology_revision;
     return RW_STATUS_OK;
 }
 
 static rw_status prepare(void* self, const rw_state* state, rw_error* error) {
     dae* s = self;
+    bool needs_history = s->model->solver.dae.integrator == RW_INTEGRATOR_BDF;
+    if (s->system && s->topology == s->model->topology_revision &&
+        needs_history == (s->counts[DOMAIN_DYNAMIC] > 0)) {
+        rw_dae_compile_parameters(s->system);
+        rw_dae_integrate_parameters(&s->integrate);
+        s->has_signals = false;
+        return RW_STATUS_OK;
+    }
     rw_arena scratch;
     rw_arena_init(&scratch, s->alloc);
     rw_status status = rebuild(s, state, &scratch, error);
@@ -258,8 +270,8 @@ static rw_status integrate(dae* s, rw_step* step) {
                            ? rw_dae_bdf_step(&s->bdf, step)
                            : rw_dae_integrate_step(&s->integrate, method, step);
     RW_TRY(status);
+    rw_kinematics_advance(s->model, step->drive_to, step->from, step->to, step->h);
     rw_dae_system_scatter(s->system, s->integrate.y, step->to);
-    rw_dae_system_scatter_kinematic(s->system, step->to);
     return RW_STATUS_OK;
 }
 
@@ -294,14 +306,12 @@ static rw_status end(void* self, rw_step* step) {
 
 // ---- Signals -------------------------------------------------------------------------------------
 
+// The world counts the bodies' kinetic energy; compliant joints store the rest.
 static void energy(void* self, const rw_state* state, rw_energy* energy) {
     dae* s = self;
     *energy = (rw_energy){0};
     if (!s->system)
         return;
-    double* y = s->integrate.stage;
-    rw_dae_system_gather(s->system, state, y);
-    energy->kinetic = rw_dae_system_kinetic(s->system, y);
     for (int32_t k = 0; k < s->system->joint_count; k++) {
         double compliance = s->model->joints.items[k].desc.compliance, phi[6];
         if (!(compliance > 0.0))

@@ -1,6 +1,7 @@
 #include "solvers/dae/dae_assemble.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "solvers/dae/dae_effort.h"
@@ -33,7 +34,9 @@ static rw_status check_assembly(const rw_dae_system* s, double tolerance, rw_err
     }
     if (worst_joint < 0)
         return RW_STATUS_OK;
-    RW_FAIL(error, FAILED_PRECONDITION, "",
+    char path[32];
+    snprintf(path, sizeof path, "joints[%d]", (int)worst_joint);
+    RW_FAIL(error, INVALID_ARGUMENT, path,
             "joint \"%s\" can't be assembled: its frames stay %.3g m and %.3g rad apart",
             s->model->joints.items[worst_joint].desc.name, gap[0], gap[1]);
 }
@@ -43,7 +46,7 @@ rw_status rw_dae_assemble_project(rw_dae_system* s, double* y, double tolerance,
     if (rw_dae_system_error(s) > tolerance &&
         rw_dae_system_project(s, y, tolerance, ROUNDS, false, NULL) != RW_STATUS_OK) {
         RW_TRY(check_assembly(s, tolerance, error));
-        RW_FAIL(error, FAILED_PRECONDITION, "", "the joints can't be assembled from here");
+        RW_FAIL(error, INVALID_ARGUMENT, "joints", "can't be assembled from here");
     }
     RW_TRY(check_assembly(s, tolerance, error));
     // Velocities: only when some row is off by more than rounding, so that bits are kept.
@@ -52,7 +55,7 @@ rw_status rw_dae_assemble_project(rw_dae_system* s, double* y, double tolerance,
         speed = fmax(speed, fmax(rw_vec3_max_abs(s->pose[b].velocity),
                                  rw_vec3_max_abs(s->pose[b].angular)));
     if (rw_dae_system_factor(s) != RW_STATUS_OK)
-        RW_FAIL(error, FAILED_PRECONDITION, "", "the joints' matrix can't be factored here");
+        RW_FAIL(error, INVALID_ARGUMENT, "joints", "their matrix can't be factored here");
     for (int32_t k = 0; k < s->joint_count; k++)
         for (int32_t i = 0; i < s->joints[k].row_count; i++)
             off = fmax(off, fabs(rw_dae_joint_row_rate(&s->rows[6 * (int64_t)k + i],

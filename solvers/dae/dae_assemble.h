@@ -4,8 +4,8 @@
 
 #include "solvers/dae/dae_system.h"
 
-// Moves y (loaded afterwards) onto the joints. FAILED_PRECONDITION names the joint with the largest
-// gap when no position nearby meets them all. A y that meets them to `tolerance` keeps its bits.
+// Moves y (loaded afterwards) onto the joints. INVALID_ARGUMENT names the joint with the largest gap
+// (path joints[k]) when no position nearby meets them all. A y that meets them to `tolerance` keeps its bits.
 rw_status rw_dae_assemble_project(rw_dae_system* system, double* y, double tolerance,
                                   rw_error* error);
 

@@ -163,14 +163,7 @@ static void row_admittance(const rw_dae_system* s, int32_t body, rw_vec3 anchor,
 }
 
 // Only constraints in loops get a regularisation: a tree is exact without.
-static rw_status compile_regularisation(rw_dae_system* s) {
-    s->row_count = rw_kkt_row_count(s->kkt);
-    s->regularisation = array(s, s->row_count, sizeof(double));
-    s->row = array(s, s->row_count, sizeof(double));
-    s->probe_body = array(s, 6 * (int64_t)s->dynamic_count, sizeof(double));
-    s->probe_row = array(s, s->row_count, sizeof(double));
-    if (!s->regularisation || !s->row || !s->probe_body || !s->probe_row)
-        return RW_STATUS_RESOURCE_EXHAUSTED;
+static void set_regularisation(rw_dae_system* s) {
     for (int32_t k = 0; k < s->joint_count; k++) {
         int32_t c = s->joint_constraint[k];
         if (c < 0 || !rw_kkt_in_loop(s->kkt, c))
@@ -198,7 +191,32 @@ static rw_status compile_regularisation(rw_dae_system* s) {
         s->regularisation[rw_kkt_row_first(s->kkt, c)] = REGULARISATION * fmin(turn, point);
         s->has_regularisation = true;
     }
-    return RW_STATUS_OK;
+}
+
+void rw_dae_compile_parameters(rw_dae_system* s) {
+    const rw_model* model = s->model;
+    s->has_regularisation = false;
+    set_regularisation(s);
+    double step = model->time_step / (model->substeps ? model->substeps : 1);
+    s->stop_frequency = STOP_FREQUENCY_TIMES_STEP / step;
+    s->stabilization_alpha = s->stabilization_beta = 0.0;
+    if (model->solver.dae.stabilization == RW_STABILIZATION_BAUMGARTE) {
+        const double critical = 0.1 / step;
+        s->stabilization_alpha = model->solver.dae.has_baumgarte_alpha
+                                     ? model->solver.dae.baumgarte_alpha
+                                     : critical;
+        s->stabilization_beta = model->solver.dae.has_baumgarte_beta
+                                    ? model->solver.dae.baumgarte_beta
+                                    : critical;
+    }
+    s->has_forces = model->forces.count > 0;
+    s->has_efforts = rw_dae_effort_any(model) || model->couplings.count > 0;
+    s->has_soft = false;
+    for (int32_t k = 0; k < model->joints.count; k++)
+        s->has_soft |= model->joints.items[k].desc.compliance > 0.0;
+    for (int32_t k = 0; k < model->couplings.count; k++)
+        s->has_soft |= model->couplings.items[k].desc.compliance > 0.0;
+    s->is_factored = false;
 }
 
 rw_status rw_dae_compile_system(rw_dae_system* s, rw_alloc* alloc, const rw_state* state) {
@@ -217,23 +235,13 @@ rw_status rw_dae_compile_system(rw_dae_system* s, rw_alloc* alloc, const rw_stat
     rw_kkt_graph graph = {s->dynamic_count, g.count, g.first, g.bodies, g.rows, g.on_world,
                           g.is_joint};
     RW_TRY(rw_kkt_create(alloc, &graph, &s->kkt));
-    RW_TRY(compile_regularisation(s));
-    double step = model->time_step / (model->substeps ? model->substeps : 1);
-    s->stop_frequency = STOP_FREQUENCY_TIMES_STEP / step;
-    if (model->solver.dae.stabilization == RW_STABILIZATION_BAUMGARTE) {
-        const double critical = 0.1 / step;
-        s->stabilization_alpha = model->solver.dae.has_baumgarte_alpha
-                                     ? model->solver.dae.baumgarte_alpha
-                                     : critical;
-        s->stabilization_beta = model->solver.dae.has_baumgarte_beta
-                                    ? model->solver.dae.baumgarte_beta
-                                    : critical;
-    }
-    s->has_forces = model->forces.count > 0;
-    s->has_efforts = rw_dae_effort_any(model) || model->couplings.count > 0;
-    for (int32_t k = 0; k < model->joints.count; k++)
-        s->has_soft |= model->joints.items[k].desc.compliance > 0.0;
-    for (int32_t k = 0; k < model->couplings.count; k++)
-        s->has_soft |= model->couplings.items[k].desc.compliance > 0.0;
+    s->row_count = rw_kkt_row_count(s->kkt);
+    s->regularisation = array(s, s->row_count, sizeof(double));
+    s->row = array(s, s->row_count, sizeof(double));
+    s->probe_body = array(s, 6 * (int64_t)s->dynamic_count, sizeof(double));
+    s->probe_row = array(s, s->row_count, sizeof(double));
+    if (!s->regularisation || !s->row || !s->probe_body || !s->probe_row)
+        return RW_STATUS_RESOURCE_EXHAUSTED;
+    rw_dae_compile_parameters(s);
     return rw_drive_prepare(&s->drive, model);
 }

@@ -14,12 +14,9 @@
 
 rw_status rw_dae_integrate_init(rw_dae_integrate* self, rw_dae_system* system, rw_arena* arena,
                                 double* inner_step) {
-    const rw_solver_options* options = &system->model->solver;
     *self = (rw_dae_integrate){.system = system, .inner_step = inner_step};
     self->size = RW_DAE_WIDTH * (int64_t)system->dynamic_count;
-    self->project = options->dae.stabilization == RW_STABILIZATION_PROJECTION;
-    self->relative_tolerance = options->dae.relative_tolerance;
-    self->absolute_tolerance = options->dae.absolute_tolerance;
+    rw_dae_integrate_parameters(self);
     size_t bytes = ((size_t)self->size + 1) * sizeof(double);
     self->y = rw_arena_get(arena, bytes);
     self->stage = rw_arena_get(arena, bytes);
@@ -27,6 +24,13 @@ rw_status rw_dae_integrate_init(rw_dae_integrate* self, rw_dae_system* system, r
     for (int i = 0; i < RW_DAE_STAGES && ok; i++)
         ok = (self->slope[i] = rw_arena_get(arena, bytes)) != NULL;
     return ok ? RW_STATUS_OK : RW_STATUS_RESOURCE_EXHAUSTED;
+}
+
+void rw_dae_integrate_parameters(rw_dae_integrate* self) {
+    const rw_solver_options* options = &self->system->model->solver;
+    self->project = options->dae.stabilization == RW_STABILIZATION_PROJECTION;
+    self->relative_tolerance = options->dae.relative_tolerance;
+    self->absolute_tolerance = options->dae.absolute_tolerance;
 }
 
 rw_status rw_dae_integrate_fault(const rw_dae_integrate* self, rw_step* step, const double* y,

@@ -26,6 +26,9 @@ typedef struct rw_dae_integrate {
 rw_status rw_dae_integrate_init(rw_dae_integrate* self, rw_dae_system* system, rw_arena* arena,
                                 double* inner_step);
 
+// Reads stabilisation and tolerances again.
+void rw_dae_integrate_parameters(rw_dae_integrate* self);
+
 // Advances self->y from step->time_s by step->h with `method` (not BDF). CANCELLED, or FAULTED with
 // step->fault filled.
 rw_status rw_dae_integrate_step(rw_dae_integrate* self, rw_integrator method, rw_step* step);

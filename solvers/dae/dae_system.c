@@ -170,19 +170,6 @@ void rw_dae_system_set_time(rw_dae_system* s, const rw_state* from, double from_
     }
 }
 
-void rw_dae_system_scatter_kinematic(const rw_dae_system* s, rw_state* state) {
-    for (int32_t b = 0; b < s->body_count; b++) {
-        if (s->model->bodies.kind[b] != RW_BODY_KINEMATIC)
-            continue;
-        memcpy(state->body_position + 3 * b, s->scratch.body_position + 3 * b, 3 * sizeof(double));
-        memcpy(state->body_rotation + 4 * b, s->scratch.body_rotation + 4 * b, 4 * sizeof(double));
-        memcpy(state->body_linear_velocity + 3 * b, s->scratch.body_linear_velocity + 3 * b,
-               3 * sizeof(double));
-        memcpy(state->body_angular_velocity + 3 * b, s->scratch.body_angular_velocity + 3 * b,
-               3 * sizeof(double));
-    }
-}
-
 void rw_dae_system_load(rw_dae_system* s, const double* y) {
     for (int32_t d = 0; d < s->dynamic_count; d++, y += RW_DAE_WIDTH) {
         rw_dae_pose* pose = &s->pose[s->body_of[d]];
@@ -678,17 +665,4 @@ void rw_dae_system_reaction(const rw_dae_system* s, int32_t k, double wrench[6])
     torque = rw_vec3_sub(torque, rw_vec3_cross(s->frames[k].child_arm, force));
     rw_vec3_store(wrench, force);
     rw_vec3_store(wrench + 3, torque);
-}
-
-double rw_dae_system_kinetic(const rw_dae_system* s, const double* y) {
-    const rw_bodies* bodies = &s->model->bodies;
-    double sum = 0.0;
-    for (int32_t d = 0; d < s->dynamic_count; d++, y += RW_DAE_WIDTH) {
-        int32_t b = s->body_of[d];
-        rw_mat3 inertia = rw_mat3_symmetric(bodies->inertia + 6 * b);
-        rw_vec3 w = rw_vec3_load(y + 10);
-        sum += 0.5 * (bodies->mass[b] * rw_vec3_norm_sq(rw_vec3_load(y + 7)) +
-                      rw_vec3_dot(w, rw_mat3_apply(&inertia, w)));
-    }
-    return sum;
 }

@@ -87,9 +87,6 @@ void rw_dae_system_scatter(const rw_dae_system* system, const double* y, rw_stat
 void rw_dae_system_set_time(rw_dae_system* system, const rw_state* from, double from_time_s,
                             double time_s);
 
-// Writes poses and velocities of the kinematic bodies at the time set last.
-void rw_dae_system_scatter_kinematic(const rw_dae_system* system, rw_state* state);
-
 // Loads y: poses, frames. Then rw_dae_system_factor makes the matrix of that pose.
 void rw_dae_system_load(rw_dae_system* system, const double* y);
 rw_status rw_dae_system_factor(rw_dae_system* system);
@@ -141,6 +138,3 @@ void rw_dae_system_joint_frames(const rw_dae_system* system, const rw_state* sta
 
 // Wrench of the parent on the child at the child's frame, world axes, from the last solve.
 void rw_dae_system_reaction(const rw_dae_system* system, int32_t joint, double wrench[6]);
-
-// Kinetic energy of the dynamic bodies in y [J].
-double rw_dae_system_kinetic(const rw_dae_system* system, const double* y);

@@ -118,7 +118,7 @@ typedef struct rw_solver_vtable {
     rw_status (*prepare)(void* self, const rw_state* state, rw_error* error);
 
     // Moves positions and velocities in `state` onto the joints, after objects were created.
-    // FAILED_PRECONDITION names the joint and the gap that is left. May be NULL.
+    // INVALID_ARGUMENT names the joint and the gap that is left. May be NULL.
     rw_status (*assemble)(void* self, rw_state* state, rw_error* error);
 
     // Efforts and reactions at `state`, for joint_effort and joint_reaction; cheap when nothing

@@ -407,11 +407,16 @@ static void read_body(const rw_world* world, const rw_signal* signal, double* ou
     }
 }
 
-static void read_joint(const rw_world* world, const rw_signal* signal, double* out) {
+static rw_status read_joint(const rw_world* world, const rw_signal* signal, double* out) {
     const rw_state* state = &world->state[world->good];
     const rw_solver_vtable* rigid = world->solvers.rigid.vtable;
     void* self = world->solvers.rigid.self;
     double wrench[6];
+    bool is_force = signal->kind != SIGNAL_JOINT_COORDINATE && signal->kind != SIGNAL_JOINT_RATE &&
+                    signal->kind != SIGNAL_JOINT_VIOLATION;
+    if (is_force && rigid->evaluate != NULL) {
+        RW_TRY(rigid->evaluate(self, state, rw_world_time(world)));
+    }
     switch (signal->kind) {
     case SIGNAL_JOINT_COORDINATE:
         rigid->joint_coordinate(self, state, signal->object, out);
@@ -431,6 +436,7 @@ static void read_joint(const rw_world* world, const rw_signal* signal, double* o
                3 * sizeof(double));
         break;
     }
+    return RW_STATUS_OK;
 }
 
 static void read_rod(const rw_world* world, const rw_signal* signal, double* out) {
@@ -494,7 +500,7 @@ rw_status rw_world_read_signals(rw_world* world, const rw_signal_set* set, doubl
         } else if (signal->kind < SIGNAL_JOINT_COORDINATE) {
             read_body(world, signal, out);
         } else if (signal->kind < SIGNAL_ROD_NODE_POSITION) {
-            read_joint(world, signal, out);
+            RW_TRY(read_joint(world, signal, out));
         } else if (signal->kind < SIGNAL_ATTACHMENT_FORCE) {
             read_rod(world, signal, out);
         } else {

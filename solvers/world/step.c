@@ -94,6 +94,11 @@ rw_status rw_world_prepare(rw_world* world, rw_error* error) {
     const rw_world_solvers* solvers = &world->solvers;
     const rw_state* state = &world->state[world->good];
     RW_TRY(solvers->rigid.vtable->prepare(solvers->rigid.self, state, error));
+    if (world->needs_assembly && solvers->rigid.vtable->assemble != NULL) {
+        RW_TRY(solvers->rigid.vtable->assemble(solvers->rigid.self, &world->state[world->good],
+                                               error));
+    }
+    world->needs_assembly = false;
     RW_TRY(solvers->rods.vtable->prepare(solvers->rods.self, state, error));
     if (solvers->rods.vtable->pair_capacity != NULL) {
         world->pair_capacity = solvers->rods.vtable->pair_capacity(solvers->rods.self);

@@ -12,6 +12,7 @@
 #include "solvers/model/kinematics.h"
 #include "solvers/model/rods.h"
 #include "solvers/model/validate.h"
+#include "solvers/dae/dae.h"
 #include "solvers/scr/scr.h"
 #include "solvers/world/world_private.h"
 #include "solvers/xpbd/xpbd.h"
@@ -25,7 +26,7 @@ static const rw_solver_vtable* vtable_of(rw_solver_kind kind) {
     case RW_SOLVER_SCR:
         return rw_scr_vtable();
     case RW_SOLVER_DAE:
-        return NULL;
+        return rw_dae_vtable();
     }
     return NULL;
 }
@@ -232,6 +233,7 @@ rw_status rw_world_create_joint(rw_world* world, const rw_joint_desc* desc, rw_i
         rw_model_remove_last(&world->model, RW_KIND_JOINT);
         return status;
     }
+    world->needs_assembly = true;
     topology_changed(world);
     return RW_STATUS_OK;
 }
@@ -239,6 +241,7 @@ rw_status rw_world_create_joint(rw_world* world, const rw_joint_desc* desc, rw_i
 rw_status rw_world_create_coupling(rw_world* world, const rw_coupling_desc* desc, rw_id* id,
                                    rw_error* error) {
     RW_TRY(rw_model_add_coupling(&world->model, desc, id, error));
+    world->needs_assembly = true;
     topology_changed(world);
     return RW_STATUS_OK;
 }

@@ -43,6 +43,7 @@ struct rw_world {
     uint64_t prepared_topology, prepared_parameters;
     uint32_t prepared_substeps;
     bool rods_are_prepared; // the rod solver has seen all rods
+    bool needs_assembly;    // joints were created that the bodies may not meet yet
     rw_fault fault;
 };
 

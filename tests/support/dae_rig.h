@@ -149,12 +149,18 @@ static inline rw_status dae_rig_try_step(dae_rig* rig) {
                     .h = rig->model.time_step,
                     .step = rig->step,
                     .fault = &rig->fault};
+    rw_drive drive = {0};
+    assert_int_equal(rw_drive_prepare(&drive, &rig->model), RW_STATUS_OK);
+    rw_drive_evaluate(&drive, &rig->model, rig->time_s + step.h);
+    step.drive_to = &drive;
     const rw_solver_vtable* v = rig->solver.vtable;
     int64_t counts[RW_DOMAIN_COUNT] = {[RW_DOMAIN_BODY] = rig->model.bodies.count};
     rw_field_copy(rw_state_fields(), &rig->to, &rig->from, counts);
-    RW_TRY(v->begin(rig->solver.self, &step));
-    for (bool done = false; !done;)
-        RW_TRY(v->sweep(rig->solver.self, &step, &done));
+    rw_status status = v->begin(rig->solver.self, &step);
+    for (bool done = false; !done && status == RW_STATUS_OK;)
+        status = v->sweep(rig->solver.self, &step, &done);
+    rw_drive_finish(&drive, &rig->alloc);
+    RW_TRY(status);
     RW_TRY(v->end(rig->solver.self, &step));
     rw_state swap = rig->from;
     rig->from = rig->to;
@@ -230,10 +236,16 @@ static inline rw_vec3 dae_rig_omega(const dae_rig* rig, const char* body) {
 static inline double dae_rig_energy(dae_rig* rig) {
     rw_energy energy;
     rig->solver.vtable->energy(rig->solver.self, &rig->from, &energy);
-    double sum = energy.kinetic + energy.elastic;
-    for (int32_t b = 0; b < rig->model.bodies.count; b++)
+    double sum = energy.elastic;
+    for (int32_t b = 0; b < rig->model.bodies.count; b++) {
+        rw_mat3 inertia = rw_mat3_symmetric(rig->model.bodies.inertia + 6 * b);
+        rw_vec3 v = rw_vec3_load(rig->from.body_linear_velocity + 3 * b);
+        rw_vec3 w = rw_vec3_load(rig->from.body_angular_velocity + 3 * b);
+        sum += 0.5 * (rig->model.bodies.mass[b] * rw_vec3_norm_sq(v) +
+                      rw_vec3_dot(w, rw_mat3_apply(&inertia, w)));
         for (int k = 0; k < 3; k++)
             sum -= rig->model.bodies.mass[b] * rig->model.gravity[k] *
                    rig->from.body_position[3 * b + k];
+    }
     return sum;
 }
