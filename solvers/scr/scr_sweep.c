@@ -405,7 +405,9 @@ static void measure_segments(const rw_scr* scr, const rw_scr_piece* piece, rw_sc
         double force = rw_vec3_norm(rw_vec3_sub(rw_vec3_scale(dx, scr->kappa[s]), pull));
         sums->force_scale += scale * scale / (l * l);
         sums->torque_scale += force * force * l * l;
-        double floor = 2e-16 * (rw_vec3_norm(pull) * rw_vec3_norm(dx) + rw_quat_norm(b));
+        // The ends are rounded at their coordinates' size, not at the segment's.
+        double size = rw_vec3_max_abs(rw_scr_data_vec3(to->node_position, scr->head[s]));
+        double floor = 2e-16 * (rw_vec3_norm(pull) * (size + l) + rw_quat_norm(b));
         sums->torque_square += rw_vec3_norm_sq(torque);
         sums->torque_scale += scale * scale;
         sums->torque_floor += floor * floor;
