@@ -107,8 +107,8 @@ ERRORS = [
     ({"bodies": [{"name": "a", "mas": 1}]}, ("body/a/position",), "INVALID_ARGUMENT: bodies[0].mas: "),
     ({"bodies": [{"name": "a", "mass": -1}]}, ("body/a/position",), "INVALID_ARGUMENT: bodies[0].mass: "),
     ({"gravity": [0, 0]}, ("world/time",), "INVALID_ARGUMENT: gravity: "),
-    ({}, ("body/a/position",), "NOT_FOUND: observe.signals[0]: "),
-    ({}, ("world/time", "nonsense"), ": observe.signals[1]: "),
+    ({}, ("body/a/position",), "NOT_FOUND: signals[0]: "),
+    ({}, ("world/time", "nonsense"), ": signals[1]: "),
 ]
 
 
