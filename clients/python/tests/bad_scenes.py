@@ -105,7 +105,7 @@ BAD = [
     ("file: half a surrogate", '{"name": "\\ud800"}', INVALID, "name"),
     # --- the world ---
     ("gravity of two numbers", {"gravity": [0, 0]}, INVALID, "gravity"),
-    ("wind of four numbers", {"wind": [0, 0, 0, 0]}, INVALID, "wind"),
+    ("wind of four numbers", {"wind": [0, 0, 0, 0]}, INVALID, "wind[3]"),
     ("time step 0", {"time_step": 0}, INVALID, "time_step"),
     ("negative time step", {"time_step": -1e-3}, INVALID, "time_step"),
     ("time step over a second", {"time_step": 1.5}, INVALID, "time_step"),
@@ -151,7 +151,7 @@ BAD = [
     ("rotation far from unit", {"bodies[0].rotation": [2, 0, 0, 0]}, INVALID, "bodies[0].rotation"),
     ("rotation 0", {"bodies[0].rotation": [0, 0, 0, 0]}, INVALID, "bodies[0].rotation"),
     ("velocity of one number", {"bodies[0].linear_velocity": [1]}, INVALID, "bodies[0].linear_velocity"),
-    ("spin of four numbers", {"bodies[0].angular_velocity": [0, 0, 0, 1]}, INVALID, "bodies[0].angular_velocity"),
+    ("spin of four numbers", {"bodies[0].angular_velocity": [0, 0, 0, 1]}, INVALID, "bodies[0].angular_velocity[3]"),
     ("negative friction", {"bodies[0].friction": -0.1}, INVALID, "bodies[0].friction"),
     ("restitution over 1", {"bodies[0].restitution": 1.1}, INVALID, "bodies[0].restitution"),
     ("collision group 32", {"bodies[0].collision_group": 32}, INVALID, "bodies[0].collision_group"),

@@ -15,7 +15,7 @@ import numpy as np
 from ._fill import fill
 from ._schema import enum_numbers, messages
 from .connection import Connection, Pending, connect_socket, error_of
-from .errors import RopewalkError
+from .errors import DataLoss, NotFound, RopewalkError
 from .observation import Actuation, Observation
 from .session import Session, SessionInfo, numbers
 from .stream import Router
@@ -240,7 +240,17 @@ class Client:
         rows_out: list[np.ndarray] = []
         if observe is not None:
             values = numbers(result.values)
-            rows_out = np.split(values, np.cumsum([row.width for row in observe])[:-1])
+            widths = [row.width for row in observe]
+            if sum(widths) != len(values):
+                # Where the session or the handle is gone the daemon knows no width, and sends no row.
+                gone = [index for index, failure in failures.items() if isinstance(failure, NotFound)]
+                at = np.cumsum([0, *(0 if index in gone else width for index, width in enumerate(widths))])
+                if at[-1] != len(values):
+                    raise DataLoss(f"{len(values)} values for rows of {sum(widths)}", "batch_advance.values")
+                for index in gone:
+                    values = np.insert(values, at[index], np.full(widths[index], np.nan))
+                    at[index + 1 :] += widths[index]
+            rows_out = np.split(values, np.cumsum(widths)[:-1])
             for row, values_of_row in zip(observe, rows_out):
                 row.values = values_of_row
         return rows_out, failures

@@ -64,10 +64,9 @@ class Daemon:
         self.unix = os.path.join(self._folder, "socket")
         self.log_path = os.fspath(log) if log is not None else os.path.join(self._folder, "log")
         self.port: int | None = None
-        command = [program or find_daemon(), "--unix", self.unix]
-        if tcp:
-            self.port = _free_port()
-            command += ["--listen", f"127.0.0.1:{self.port}"]
+        port_file = os.path.join(self._folder, "ports")
+        command = [program or find_daemon(), "--unix", self.unix, "--port-file", port_file]
+        command += ["--listen", "127.0.0.1:0" if tcp else "", "--drain-s", "2"]
         if workers is not None:
             command += ["--workers", str(workers)]
         command += arguments
@@ -84,6 +83,9 @@ class Daemon:
                     preexec_fn=_die_with_parent if sys.platform == "linux" else None,
                 )
             self._wait_until_it_listens(timeout_s)
+            if tcp:
+                ports = dict(line.split() for line in pathlib.Path(port_file).read_text().splitlines())
+                self.port = int(ports["tcp"])
         except OSError as error:
             self.stop()
             raise Unavailable(f"{command[0]} does not start: {error.strerror}") from None
@@ -150,14 +152,6 @@ class Daemon:
             if said:
                 return said[-1]
         return "it said nothing"
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _die_with_parent() -> None:

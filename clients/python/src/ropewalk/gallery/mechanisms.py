@@ -40,6 +40,6 @@ def spring_pendulum() -> SceneBuilder:
     )
     scene.force(
         "spring",
-        spring_damper={"a": {"body": "bob"}, "b": {"position": [0, 0, 0]}, "stiffness": 39.24, "rest_length": 0.75},
+        spring_damper={"a": {"body": "bob"}, "b": {}, "stiffness": 39.24, "rest_length": 0.75},
     )
     return scene

@@ -32,7 +32,7 @@ def swing() -> SceneBuilder:
         position=[-1.75, 0.2, -1.0],
         linear_velocity=[1.05, 0, 4.1],
         angular_velocity=[0.3, 0.2, 11.0],
-        rotation=[0.924, 0.383, 0, 0],
+        rotation=[0.8, 0.6, 0, 0],
         shapes=[{"box": {"half_extents": [x / 2, y / 2, z / 2]}}],
     )
     return scene
