@@ -82,7 +82,7 @@ typedef struct rw_step {
 } rw_step;
 
 typedef struct rw_energy {
-    double kinetic; // [J]
+    double kinetic; // beyond translation of bodies' centres and nodes and spin of bodies, which the world counts [J]
     double elastic; // rods and springs that the solver owns [J]
 } rw_energy;
 

@@ -58,10 +58,8 @@ double rw_scr_signal_rod_energy(void* self, const rw_state* state, int32_t rod_i
 
 void rw_scr_signal_energy(void* self, const rw_state* state, rw_energy* energy) {
     const rw_scr* scr = self;
+    // Translation is counted by the world from node_mass; orientations have no inertia here.
     *energy = (rw_energy){0};
-    for (int32_t i = 0; i < scr->node_count; i++)
-        energy->kinetic +=
-            0.5 * scr->mass[i] * rw_vec3_norm_sq(rw_scr_data_vec3(state->node_velocity, i));
     for (int32_t r = 0; r < scr->rod_count; r++)
         energy->elastic += rw_scr_signal_rod_energy(self, state, r);
 }
