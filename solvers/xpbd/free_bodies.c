@@ -11,6 +11,7 @@
 #include "solvers/math/vec3.h"
 #include "solvers/model/forces.h"
 #include "solvers/model/kinematics.h"
+#include "solvers/xpbd/joint_system.h"
 
 #define SWEEPS_MAXIMUM 100
 #define NEWTON_STEPS 4
@@ -31,6 +32,7 @@ struct rw_free_bodies {
     int32_t capacity;
     spring_link* links;
     int32_t link_count, link_capacity;
+    rw_joint_system* joints;
     bool has_stage_forces; // loads or drag on bodies
     int32_t sweep_count;   // of the present substep
 
@@ -61,9 +63,16 @@ rw_status rw_free_bodies_create(rw_model* model, rw_alloc* alloc, rw_free_bodies
     }
     self->model = model;
     self->alloc = alloc;
+    rw_status status = rw_joint_system_create(model, alloc, &self->joints, error);
+    if (status != RW_STATUS_OK) {
+        rw_alloc_free(alloc, self);
+        return status;
+    }
     *bodies = self;
     return RW_STATUS_OK;
 }
+
+rw_joint_system* rw_free_bodies_joints(rw_free_bodies* self) { return self->joints; }
 
 // Every array, with its width, for allocation and release alike.
 typedef struct array_slot {
@@ -105,6 +114,7 @@ void rw_free_bodies_destroy(rw_free_bodies* self) {
         rw_alloc_free(self->alloc, *slots[i].array);
     }
     rw_alloc_free(self->alloc, self->links);
+    rw_joint_system_destroy(self->joints);
     rw_alloc_free(self->alloc, self);
 }
 
@@ -133,7 +143,7 @@ static void sort_forces(rw_free_bodies* self) {
     }
 }
 
-rw_status rw_free_bodies_prepare(rw_free_bodies* self, rw_error* error) {
+rw_status rw_free_bodies_prepare(rw_free_bodies* self, const rw_state* state, rw_error* error) {
     const rw_model* model = self->model;
     if (model->bodies.count > self->capacity) {
         array_slot slots[ARRAY_COUNT];
@@ -162,7 +172,7 @@ rw_status rw_free_bodies_prepare(rw_free_bodies* self, rw_error* error) {
         self->link_capacity = model->forces.capacity;
     }
     sort_forces(self);
-    return RW_STATUS_OK;
+    return rw_joint_system_prepare(self->joints, state, error);
 }
 
 // ---- One body ----------------------------------------------------------------------------------
@@ -173,13 +183,22 @@ typedef struct body_constants {
     double theta, h;
 } body_constants;
 
-// J (w' - w) - h (J wm) x wm - h (I - u^/2) torque, with u = h wm and torque in the body frame.
-static rw_vec3 rotation_residual(const body_constants* c, rw_vec3 u, rw_vec3 torque) {
+// The end's angular velocity for u = h (theta w' + (1 - theta) w).
+static rw_vec3 end_omega(const body_constants* c, rw_vec3 u) {
     rw_vec3 stage = rw_vec3_scale(u, 1 / c->h);
-    rw_vec3 end = rw_vec3_scale(
-        rw_vec3_sub(stage, rw_vec3_scale(c->omega, 1 - c->theta)), 1 / c->theta);
-    rw_vec3 change = rw_mat3_apply(&c->inertia, rw_vec3_sub(end, c->omega));
-    rw_vec3 gyroscopic = rw_vec3_cross(rw_mat3_apply(&c->inertia, stage), stage);
+    return rw_vec3_scale(rw_vec3_sub(stage, rw_vec3_scale(c->omega, 1 - c->theta)),
+                         1 / c->theta);
+}
+
+static rw_vec3 mean_omega(const body_constants* c, rw_vec3 u) {
+    return rw_vec3_scale(rw_vec3_add(c->omega, end_omega(c, u)), 0.5);
+}
+
+// J (w' - w) - h (J wg) x wg - h (I - u^/2) torque, with wg = (w + w')/2, torque in the body frame.
+static rw_vec3 rotation_residual(const body_constants* c, rw_vec3 u, rw_vec3 torque) {
+    rw_vec3 change = rw_mat3_apply(&c->inertia, rw_vec3_sub(end_omega(c, u), c->omega));
+    rw_vec3 mean = mean_omega(c, u);
+    rw_vec3 gyroscopic = rw_vec3_cross(rw_mat3_apply(&c->inertia, mean), mean);
     rw_vec3 impulse = rw_vec3_sub(torque, rw_vec3_scale(rw_vec3_cross(u, torque), 0.5));
     return rw_vec3_sub(change, rw_vec3_scale(rw_vec3_add(gyroscopic, impulse), c->h));
 }
@@ -187,14 +206,14 @@ static rw_vec3 rotation_residual(const body_constants* c, rw_vec3 u, rw_vec3 tor
 // Solves the rotation equation for u = h wm at a constant torque, by Newton from `u`.
 static rw_vec3 solve_rotation(const body_constants* c, rw_vec3 u, rw_vec3 torque) {
     for (int i = 0; i < NEWTON_STEPS; i++) {
-        rw_vec3 stage = rw_vec3_scale(u, 1 / c->h);
-        rw_mat3 spin = rw_mat3_hat(stage);
-        rw_mat3 momentum = rw_mat3_hat(rw_mat3_apply(&c->inertia, stage));
+        rw_vec3 mean = mean_omega(c, u);
+        rw_mat3 spin = rw_mat3_hat(mean);
+        rw_mat3 momentum = rw_mat3_hat(rw_mat3_apply(&c->inertia, mean));
         rw_mat3 twist = rw_mat3_hat(torque);
-        // d/du: J/(theta h) - ((J wm)^ - wm^ J) - h/2 torque^
-        rw_mat3 slope = rw_mat3_scale(c->inertia, 1 / (c->theta * c->h));
-        slope = rw_mat3_add(slope, rw_mat3_mul(spin, c->inertia));
-        slope = rw_mat3_sub(slope, momentum);
+        // d/du: J/(theta h) - ((J wg)^ - wg^ J) / (2 theta) - h/2 torque^
+        rw_mat3 slope = rw_mat3_sub(rw_mat3_mul(spin, c->inertia), momentum);
+        slope = rw_mat3_scale(slope, 0.5 / c->theta);
+        slope = rw_mat3_add(slope, rw_mat3_scale(c->inertia, 1 / (c->theta * c->h)));
         slope = rw_mat3_sub(slope, rw_mat3_scale(twist, c->h / 2));
         rw_mat3 inverse = rw_mat3_inverse(slope);
         u = rw_vec3_sub(u, rw_mat3_apply(&inverse, rotation_residual(c, u, torque)));
@@ -213,15 +232,12 @@ static body_constants constants_of(const rw_free_bodies* self, const rw_step* st
 
 // Writes the end pose's rotation and angular velocity from u.
 static void store_rotation(rw_free_bodies* self, rw_step* step, int32_t i, rw_vec3 u) {
-    double theta = self->theta[i];
-    rw_vec3 omega = rw_vec3_load(&step->from->body_angular_velocity[3 * i]);
-    rw_vec3 stage = rw_vec3_scale(u, 1 / step->h);
-    rw_vec3 end = rw_vec3_scale(rw_vec3_sub(stage, rw_vec3_scale(omega, 1 - theta)), 1 / theta);
+    body_constants c = constants_of(self, step, i);
     rw_quat q = rw_quat_load(&step->from->body_rotation[4 * i]);
     rw_vec3_store(&self->turn[3 * i], u);
     rw_quat_store(&step->to->body_rotation[4 * i],
                   rw_quat_normalize(rw_quat_mul(q, rw_quat_cayley(u))));
-    rw_vec3_store(&step->to->body_angular_velocity[3 * i], end);
+    rw_vec3_store(&step->to->body_angular_velocity[3 * i], end_omega(&c, u));
 }
 
 // Writes the end position that the end velocity leads to. Velocities are the unknowns, so that they
@@ -247,23 +263,29 @@ rw_status rw_free_bodies_begin(rw_free_bodies* self, rw_step* step) {
     const rw_model* model = self->model;
     self->sweep_count = 0;
     rw_kinematics_advance(model, step->drive_to, step->from, step->to, step->h);
+    rw_joint_system_begin(self->joints, step);
     for (int32_t i = 0; i < model->bodies.count; i++) {
-        self->theta[i] = step->responses[i].active ? 1 : 0.5;
         if (!is_dynamic(model, i)) {
+            self->theta[i] = 0.5;
             continue;
         }
-        double h = step->h, theta = self->theta[i];
+        bool is_held = step->responses[i].active || rw_joint_system_holds(self->joints, i);
+        self->theta[i] = is_held ? 1 : 0.5;
+        // What is held starts where it would coast to: at rest that is the equilibrium itself.
+        double h = step->h;
         rw_vec3 v = rw_vec3_load(&step->from->body_linear_velocity[3 * i]);
-        rw_vec3 acceleration = rw_vec3_add_scaled(stage_gravity(step, theta),
-                                                  model->bodies.inverse_mass[i],
-                                                  rw_vec3_load(&step->body_force[3 * i]));
+        rw_vec3 acceleration = rw_vec3_zero(), torque = rw_vec3_zero();
+        if (!is_held) {
+            acceleration = rw_vec3_add_scaled(stage_gravity(step, self->theta[i]),
+                                              model->bodies.inverse_mass[i],
+                                              rw_vec3_load(&step->body_force[3 * i]));
+            torque = rw_quat_inverse_rotate(rw_quat_load(&step->from->body_rotation[4 * i]),
+                                            rw_vec3_load(&step->body_torque[3 * i]));
+        }
         rw_vec3_store(&step->to->body_linear_velocity[3 * i],
                       rw_vec3_add_scaled(v, h, acceleration));
         store_position(self, step, i);
-
         body_constants c = constants_of(self, step, i);
-        rw_quat q = rw_quat_load(&step->from->body_rotation[4 * i]);
-        rw_vec3 torque = rw_quat_inverse_rotate(q, rw_vec3_load(&step->body_torque[3 * i]));
         store_rotation(self, step, i, solve_rotation(&c, rw_vec3_scale(c.omega, h), torque));
     }
     return RW_STATUS_OK;
@@ -422,8 +444,46 @@ static void add_product(double* out, const double* stiffness, const double* in, 
     }
 }
 
-// product = A direction: blocks (springs' own parts included), then the couplings of bodies by
-// rods and by springs.
+// Couplings of different bodies, by rods and by springs, times `in`, added to `out`.
+typedef struct coupling_context {
+    const rw_free_bodies* self;
+    const rw_step* step;
+} coupling_context;
+
+static void add_couplings(void* context, const double* in, double* out) {
+    const rw_free_bodies* self = ((const coupling_context*)context)->self;
+    const rw_step* step = ((const coupling_context*)context)->step;
+    for (int32_t k = 0; k < step->pair_count; k++) {
+        const rw_body_pair* pair = &step->pairs[k];
+        double theta = self->theta[pair->a]; // both are 1: rods hang on them
+        add_product(&out[6 * pair->a], pair->stiffness, &in[6 * pair->b], theta, false);
+        add_product(&out[6 * pair->b], pair->stiffness, &in[6 * pair->a], theta, true);
+    }
+    for (int32_t k = 0; k < self->link_count; k++) {
+        const spring_link* link = &self->links[k];
+        if (link->a < 0 || link->b < 0 || link->is_lagged) {
+            continue;
+        }
+        double weight = -self->theta[link->a] * self->theta[link->b];
+        rw_mat3 stiffness = rw_mat3_scale(rw_mat3_symmetric(link->stiffness), weight);
+        rw_vec3 at_a = point_of(&in[6 * link->a], link->arm_a);
+        rw_vec3 at_b = point_of(&in[6 * link->b], link->arm_b);
+        add_point_force(&out[6 * link->a], link->arm_a, rw_mat3_apply(&stiffness, at_b));
+        add_point_force(&out[6 * link->b], link->arm_b, rw_mat3_apply(&stiffness, at_a));
+    }
+}
+
+// A bound on the rank of the couplings.
+static int32_t coupling_rank(const rw_free_bodies* self, const rw_step* step) {
+    int32_t rank = 6 * step->pair_count;
+    for (int32_t k = 0; k < self->link_count; k++) {
+        const spring_link* link = &self->links[k];
+        rank += link->a >= 0 && link->b >= 0 && !link->is_lagged ? 3 : 0;
+    }
+    return rank;
+}
+
+// product = A direction: the bodies' blocks (springs' own parts included), then the couplings.
 static void multiply(const rw_free_bodies* self, const rw_step* step) {
     int32_t count = self->model->bodies.count;
     for (int32_t i = 0; i < count; i++) {
@@ -437,26 +497,8 @@ static void multiply(const rw_free_bodies* self, const rw_step* step) {
             self->product[6 * i + r] = sum;
         }
     }
-    for (int32_t k = 0; k < step->pair_count; k++) {
-        const rw_body_pair* pair = &step->pairs[k];
-        double theta = self->theta[pair->a]; // both are 1: rods hang on them
-        add_product(&self->product[6 * pair->a], pair->stiffness,
-                    &self->direction[6 * pair->b], theta, false);
-        add_product(&self->product[6 * pair->b], pair->stiffness,
-                    &self->direction[6 * pair->a], theta, true);
-    }
-    for (int32_t k = 0; k < self->link_count; k++) {
-        const spring_link* link = &self->links[k];
-        if (link->a < 0 || link->b < 0 || link->is_lagged) {
-            continue;
-        }
-        double weight = -self->theta[link->a] * self->theta[link->b];
-        rw_mat3 stiffness = rw_mat3_scale(rw_mat3_symmetric(link->stiffness), weight);
-        rw_vec3 at_a = point_of(&self->direction[6 * link->a], link->arm_a);
-        rw_vec3 at_b = point_of(&self->direction[6 * link->b], link->arm_b);
-        add_point_force(&self->product[6 * link->a], link->arm_a, rw_mat3_apply(&stiffness, at_b));
-        add_point_force(&self->product[6 * link->b], link->arm_b, rw_mat3_apply(&stiffness, at_a));
-    }
+    coupling_context context = {self, step};
+    add_couplings(&context, self->direction, self->product);
 }
 
 static double dot(const double* a, const double* b, int64_t count) {
@@ -482,7 +524,7 @@ static void precondition(const rw_free_bodies* self) {
 // springs between bodies, after at most three per spring with them.
 static void solve(rw_free_bodies* self, const rw_step* step) {
     int64_t count = 6 * (int64_t)self->model->bodies.count;
-    int64_t limit = 4 + 3 * (int64_t)self->link_count + 6 * (int64_t)step->pair_count;
+    int64_t limit = 4 + (int64_t)coupling_rank(self, step);
     limit = limit > 1000 ? 1000 : limit;
     memset(self->correction, 0, (size_t)count * sizeof(double));
     precondition(self);
@@ -551,7 +593,8 @@ rw_status rw_free_bodies_sweep(rw_free_bodies* self, rw_step* step, bool* done) 
         has_response |= step->responses[i].active;
     }
     bool has_stage_forces = self->has_stage_forces || model->applied.count > 0;
-    if (!has_response && !has_stage_forces && self->link_count == 0) {
+    bool has_joints = rw_joint_system_is_active(self->joints);
+    if (!has_response && !has_stage_forces && self->link_count == 0 && !has_joints) {
         *done = true;
         return RW_STATUS_OK;
     }
@@ -575,19 +618,31 @@ rw_status rw_free_bodies_sweep(rw_free_bodies* self, rw_step* step, bool* done) 
                                 self->theta[link->b] * self->theta[link->b]);
         }
     }
-    memcpy(self->factor, self->block, (size_t)model->bodies.count * 36 * sizeof(double));
-    for (int32_t i = 0; i < model->bodies.count; i++) {
-        if (is_dynamic(model, i)) {
-            rw_small_spd_factor(6, &self->factor[36 * i], 0);
+    if (has_joints) {
+        coupling_context context = {self, step};
+        rw_joint_system_coupling coupling = {add_couplings, &context, coupling_rank(self, step)};
+        memcpy(self->correction, self->residual,
+               (size_t)model->bodies.count * 6 * sizeof(double));
+        RW_TRY(rw_joint_system_solve(self->joints, step, self->block, coupling,
+                                     self->correction));
+    } else {
+        memcpy(self->factor, self->block, (size_t)model->bodies.count * 36 * sizeof(double));
+        for (int32_t i = 0; i < model->bodies.count; i++) {
+            if (is_dynamic(model, i)) {
+                rw_small_spd_factor(6, &self->factor[36 * i], 0);
+            }
         }
+        solve(self, step);
     }
-    solve(self, step);
     double size = apply(self, step);
     self->sweep_count++;
 
-    // With rods one Newton step per sweep: they move in turn, and say when it is enough.
-    *done = has_response || size <= SETTLED || (self->sweep_count >= 12 && size <= 1e-13);
-    if (!isfinite(size) || (!has_response && self->sweep_count >= SWEEPS_MAXIMUM && !*done)) {
+    // With rods one Newton step per sweep: they move in turn, and say when it is enough. With joints
+    // as many as the scene asks for.
+    *done = size <= SETTLED || (self->sweep_count >= 12 && size <= 1e-13);
+    *done = *done || (has_joints ? self->sweep_count >= (int32_t)model->solver.xpbd.iterations
+                                 : has_response);
+    if (!isfinite(size) || (self->sweep_count >= SWEEPS_MAXIMUM && !has_joints && !*done)) {
         step->fault->raised = true;
         snprintf(step->fault->object, sizeof step->fault->object, "bodies");
         snprintf(step->fault->stage, sizeof step->fault->stage, "implicit midpoint");
@@ -596,5 +651,10 @@ rw_status rw_free_bodies_sweep(rw_free_bodies* self, rw_step* step, bool* done) 
                  self->sweep_count);
         return RW_STATUS_FAULTED;
     }
+    return RW_STATUS_OK;
+}
+
+rw_status rw_free_bodies_end(rw_free_bodies* self, rw_step* step) {
+    rw_joint_system_end(self->joints, step);
     return RW_STATUS_OK;
 }

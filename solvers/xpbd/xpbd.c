@@ -4,6 +4,7 @@
 
 #include "solvers/xpbd/fe_rods.h"
 #include "solvers/xpbd/free_bodies.h"
+#include "solvers/xpbd/joint_system.h"
 
 // One role each: `bodies` or `rods`, the other NULL.
 typedef struct xpbd {
@@ -42,7 +43,8 @@ static void destroy(void* self) {
 static rw_status admit_joint(void* self, const rw_joint_desc* desc, rw_error* error) {
     (void)self;
     (void)desc;
-    RW_FAIL(error, UNIMPLEMENTED, "type", "joints are not served by the XPBD solver yet");
+    (void)error;
+    return RW_STATUS_OK; // every type
 }
 
 static rw_status admit_rod(void* self, const rw_rod_desc* desc, int32_t* frame_count,
@@ -70,9 +72,8 @@ static void init_frames(void* self, const rw_rod* rod, const double* node_positi
 }
 
 static rw_status prepare(void* self, const rw_state* state, rw_error* error) {
-    (void)state;
     xpbd* solver = self;
-    return solver->bodies != NULL ? rw_free_bodies_prepare(solver->bodies, error)
+    return solver->bodies != NULL ? rw_free_bodies_prepare(solver->bodies, state, error)
                                   : rw_fe_rods_prepare(solver->rods, error);
 }
 
@@ -80,7 +81,9 @@ static void state_changed(void* self) { (void)self; }
 
 static rw_solver_fields fields(void* self) {
     xpbd* solver = self;
-    return solver->rods != NULL ? rw_fe_rods_fields(solver->rods) : (rw_solver_fields){0};
+    return solver->rods != NULL
+               ? rw_fe_rods_fields(solver->rods)
+               : rw_joint_system_fields(rw_free_bodies_joints(solver->bodies));
 }
 
 static rw_status begin(void* self, rw_step* step) {
@@ -103,7 +106,8 @@ static int32_t pair_capacity(void* self) { return rw_fe_rods_pair_count(((xpbd*)
 
 static rw_status end(void* self, rw_step* step) {
     xpbd* solver = self;
-    return solver->rods != NULL ? rw_fe_rods_end(solver->rods, step) : RW_STATUS_OK;
+    return solver->rods != NULL ? rw_fe_rods_end(solver->rods, step)
+                                : rw_free_bodies_end(solver->bodies, step);
 }
 
 static void energy(void* self, const rw_state* state, rw_energy* sum) {
@@ -160,6 +164,41 @@ static void rod_angular_momentum(void* self, const rw_state* state, int32_t rod,
     rw_fe_rods_angular_momentum(((xpbd*)self)->rods, state, rod, momentum);
 }
 
+static rw_joint_system* joints_of(void* self) {
+    return rw_free_bodies_joints(((xpbd*)self)->bodies);
+}
+
+static void joint_coordinate(void* self, const rw_state* state, int32_t joint, double* values) {
+    rw_joint_system_coordinate(joints_of(self), state, joint, values);
+}
+
+static void joint_rate(void* self, const rw_state* state, int32_t joint, double* values) {
+    rw_joint_system_rate(joints_of(self), state, joint, values);
+}
+
+static void joint_effort(void* self, int32_t joint, double* values) {
+    rw_joint_system_effort(joints_of(self), joint, values);
+}
+
+static void joint_reaction(void* self, int32_t joint, double wrench[6]) {
+    rw_joint_system_reaction(joints_of(self), joint, wrench);
+}
+
+static void joint_violation(void* self, const rw_state* state, int32_t joint,
+                            double violation[2]) {
+    rw_joint_system_violation(joints_of(self), state, joint, violation);
+}
+
+static rw_status set_joint(void* self, rw_state* state, int32_t joint, const double* coordinate,
+                           const double* rate, rw_error* error) {
+    (void)self;
+    (void)state;
+    (void)joint;
+    (void)coordinate;
+    (void)rate;
+    RW_FAIL(error, UNIMPLEMENTED, "", "joint coordinates can't be set with the XPBD solver yet");
+}
+
 const rw_solver_vtable* rw_xpbd_vtable(void) {
     static const rw_solver_vtable vtable = {
         .name = "xpbd",
@@ -179,6 +218,12 @@ const rw_solver_vtable* rw_xpbd_vtable(void) {
         .pair_capacity = pair_capacity,
         .end = end,
         .energy = energy,
+        .joint_coordinate = joint_coordinate,
+        .joint_rate = joint_rate,
+        .joint_effort = joint_effort,
+        .joint_reaction = joint_reaction,
+        .joint_violation = joint_violation,
+        .set_joint = set_joint,
         .attachment_wrench = attachment_wrench,
         .element_wrench = element_wrench,
         .rod_at = rod_at,
