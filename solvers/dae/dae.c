@@ -186,12 +186,12 @@ static rw_status rebuild(dae* s, const rw_state* state, rw_arena* scratch, rw_er
     for (int32_t k = 0; k < s->system->joint_count; k++) {
         if (!joint_is_new[k])
             continue;
-        rw_dae_pose pose[2];
-        rw_dae_joint_frames frames;
+        rw_joint_pose pose[2];
+        rw_joint_frames frames;
         double values[4] = {0};
-        unsigned mask = rw_dae_joint_angle_mask(s->system->joints[k].type);
+        unsigned mask = rw_joint_geometry_angle_mask(s->system->joints[k].type);
         rw_dae_system_joint_frames(s->system, state, k, pose, &frames);
-        rw_dae_joint_coordinate(&s->system->joints[k], &frames, values);
+        rw_joint_geometry_coordinate(&s->system->joints[k], &frames, values);
         for (int i = 0; i < 3; i++)
             if (mask >> i & 1u)
                 s->memory.angle[3 * (size_t)k + (size_t)i] = values[i];
@@ -316,10 +316,10 @@ static void energy(void* self, const rw_state* state, rw_energy* energy) {
         double compliance = s->model->joints.items[k].desc.compliance, phi[6];
         if (!(compliance > 0.0))
             continue;
-        rw_dae_pose pose[2];
-        rw_dae_joint_frames frames;
+        rw_joint_pose pose[2];
+        rw_joint_frames frames;
         rw_dae_system_joint_frames(s->system, state, k, pose, &frames);
-        rw_dae_joint_error(&s->system->joints[k], &frames, phi);
+        rw_joint_geometry_error(&s->system->joints[k], &frames, phi);
         for (int32_t i = 0; i < s->system->joints[k].row_count; i++)
             energy->elastic += 0.5 * phi[i] * phi[i] / compliance;
     }
@@ -348,12 +348,12 @@ static rw_status evaluate(void* self, const rw_state* state, double time_s) {
 
 static void joint_coordinate(void* self, const rw_state* state, int32_t joint, double* values) {
     dae* s = self;
-    rw_dae_pose pose[2];
-    rw_dae_joint_frames frames;
-    const rw_dae_joint* j = &s->system->joints[joint];
+    rw_joint_pose pose[2];
+    rw_joint_frames frames;
+    const rw_joint_geometry* j = &s->system->joints[joint];
     rw_dae_system_joint_frames(s->system, state, joint, pose, &frames);
-    rw_dae_joint_coordinate(j, &frames, values);
-    unsigned mask = rw_dae_joint_angle_mask(j->type);
+    rw_joint_geometry_coordinate(j, &frames, values);
+    unsigned mask = rw_joint_geometry_angle_mask(j->type);
     for (int i = 0; i < 3; i++)
         if (mask >> i & 1u)
             values[i] = rw_dae_effort_unwrap(values[i],
@@ -362,14 +362,14 @@ static void joint_coordinate(void* self, const rw_state* state, int32_t joint, d
 
 static void joint_rate(void* self, const rw_state* state, int32_t joint, double* values) {
     dae* s = self;
-    rw_dae_pose pose[2];
-    rw_dae_joint_frames frames;
-    rw_dae_row rows[3];
-    const rw_dae_joint* j = &s->system->joints[joint];
+    rw_joint_pose pose[2];
+    rw_joint_frames frames;
+    rw_joint_row rows[3];
+    const rw_joint_geometry* j = &s->system->joints[joint];
     rw_dae_system_joint_frames(s->system, state, joint, pose, &frames);
-    rw_dae_joint_rates(j, &frames, rows);
+    rw_joint_geometry_rates(j, &frames, rows);
     for (int32_t i = 0; i < j->rate_count; i++)
-        values[i] = rw_dae_joint_row_rate(&rows[i], &pose[0], &pose[1]);
+        values[i] = rw_joint_geometry_row_rate(&rows[i], &pose[0], &pose[1]);
 }
 
 static void joint_effort(void* self, int32_t joint, double* values) {
@@ -390,10 +390,10 @@ static void joint_reaction(void* self, int32_t joint, double wrench[6]) {
 static void joint_violation(void* self, const rw_state* state, int32_t joint,
                             double violation[2]) {
     dae* s = self;
-    rw_dae_pose pose[2];
-    rw_dae_joint_frames frames;
+    rw_joint_pose pose[2];
+    rw_joint_frames frames;
     rw_dae_system_joint_frames(s->system, state, joint, pose, &frames);
-    rw_dae_joint_violation(&s->system->joints[joint], &frames, violation);
+    rw_joint_geometry_violation(&s->system->joints[joint], &frames, violation);
 }
 
 static rw_status set_joint(void* self, rw_state* state, int32_t joint, const double* coordinate,
@@ -410,7 +410,7 @@ static rw_status set_joint(void* self, rw_state* state, int32_t joint, const dou
     // Other joints of the loop moved too: their angles follow.
     for (int32_t k = 0; k < s->system->joint_count; k++) {
         double values[4];
-        unsigned mask = rw_dae_joint_angle_mask(s->system->joints[k].type);
+        unsigned mask = rw_joint_geometry_angle_mask(s->system->joints[k].type);
         joint_coordinate(self, state, k, values);
         for (int i = 0; i < 3; i++)
             if (mask >> i & 1u)

@@ -1,5 +1,5 @@
 // The DAE solver: bodies and joints to engineering accuracy, in the RIGID role of the solver
-// interface (solvers/model/solver.h). Reading order: dae_joint (the joints' equations), kkt (the
+// interface (solvers/model/solver.h). Reading order: solvers/model/joint_geometry (the joints' equations), kkt (the
 // linear algebra), dae_system (a mechanism evaluated), dae_integrate and dae_bdf (time), this file
 // (the interface). One thread at a time.
 #pragma once

@@ -12,7 +12,7 @@
 // An angle that projection can't turn back to: dot-1 rows have a second root at half a turn.
 #define ANGLE_TOLERANCE 1e-6
 
-static const rw_dae_pose* pose_of(const rw_dae_system* s, int32_t body) {
+static const rw_joint_pose* pose_of(const rw_dae_system* s, int32_t body) {
     return &s->pose[body < 0 ? s->body_count : body];
 }
 
@@ -23,7 +23,7 @@ static rw_status check_assembly(const rw_dae_system* s, double tolerance, rw_err
         double violation[2];
         if (s->model->joints.items[k].desc.compliance > 0.0)
             continue;
-        rw_dae_joint_violation(&s->joints[k], &s->frames[k], violation);
+        rw_joint_geometry_violation(&s->joints[k], &s->frames[k], violation);
         double size = fmax(violation[0] / (100.0 * tolerance), violation[1] / ANGLE_TOLERANCE);
         if (size > 1.0 && !(size <= worst)) {
             worst = size;
@@ -58,7 +58,7 @@ rw_status rw_dae_assemble_project(rw_dae_system* s, double* y, double tolerance,
         RW_FAIL(error, INVALID_ARGUMENT, "joints", "their matrix can't be factored here");
     for (int32_t k = 0; k < s->joint_count; k++)
         for (int32_t i = 0; i < s->joints[k].row_count; i++)
-            off = fmax(off, fabs(rw_dae_joint_row_rate(&s->rows[6 * (int64_t)k + i],
+            off = fmax(off, fabs(rw_joint_geometry_row_rate(&s->rows[6 * (int64_t)k + i],
                                                        pose_of(s, s->joints[k].parent),
                                                        pose_of(s, s->joints[k].child))));
     if (off > 1e-12 * speed || s->coupling_count)
@@ -72,7 +72,7 @@ rw_status rw_dae_assemble_project(rw_dae_system* s, double* y, double tolerance,
 // Marks the dynamic bodies that hang on the joint's child away from the joint. Returns false when
 // they also hang on its parent, the world, or a driven body: a loop.
 static bool mark_branch(const rw_dae_system* s, int32_t joint, bool* marked) {
-    const rw_dae_joint* held = &s->joints[joint];
+    const rw_joint_geometry* held = &s->joints[joint];
     if (s->dynamic_of[held->child] < 0)
         return false;
     marked[held->child] = true;
@@ -96,7 +96,7 @@ static bool mark_branch(const rw_dae_system* s, int32_t joint, bool* marked) {
 }
 
 // Desired pose of the child's joint frame relative to the parent's.
-static void joint_transform(const rw_dae_joint* joint, const double* c, rw_vec3* shift,
+static void joint_transform(const rw_joint_geometry* joint, const double* c, rw_vec3* shift,
                             rw_quat* turn) {
     *shift = rw_vec3_zero();
     *turn = rw_quat_identity();
@@ -131,8 +131,8 @@ static void joint_transform(const rw_dae_joint* joint, const double* c, rw_vec3*
 // Moves the marked bodies as one, so that the joint's coordinates become `c`. Velocities turn along.
 static void move_branch(rw_dae_system* s, double* y, int32_t joint, const double* c,
                         const bool* marked) {
-    const rw_dae_joint* j = &s->joints[joint];
-    const rw_dae_joint_frames* f = &s->frames[joint];
+    const rw_joint_geometry* j = &s->joints[joint];
+    const rw_joint_frames* f = &s->frames[joint];
     rw_vec3 shift;
     rw_quat turn;
     joint_transform(j, c, &shift, &turn);
@@ -140,7 +140,7 @@ static void move_branch(rw_dae_system* s, double* y, int32_t joint, const double
     rw_mat3 goal = rw_mat3_mul(f->parent_axes, rw_quat_to_mat3(turn));
     rw_mat3 delta = rw_mat3_mul_transpose(goal, f->child_axes);
     rw_quat q = rw_quat_from_mat3(&delta);
-    const rw_dae_pose *parent = pose_of(s, j->parent), *child = pose_of(s, j->child);
+    const rw_joint_pose *parent = pose_of(s, j->parent), *child = pose_of(s, j->child);
     rw_vec3 pivot = rw_vec3_add(child->position, f->child_arm);
     rw_vec3 target = rw_vec3_add(rw_vec3_add(parent->position, f->parent_arm),
                                  rw_mat3_apply(&f->parent_axes, shift));
@@ -158,11 +158,11 @@ static void move_branch(rw_dae_system* s, double* y, int32_t joint, const double
 // Adds to the marked bodies the twist that gives the joint its rates.
 static void spin_branch(rw_dae_system* s, double* y, int32_t joint, const double* rate,
                         const bool* marked) {
-    const rw_dae_joint* j = &s->joints[joint];
-    const rw_dae_joint_frames* f = &s->frames[joint];
-    const rw_dae_pose *parent = pose_of(s, j->parent), *child = pose_of(s, j->child);
-    rw_dae_row rows[3];
-    rw_dae_joint_rates(j, f, rows);
+    const rw_joint_geometry* j = &s->joints[joint];
+    const rw_joint_frames* f = &s->frames[joint];
+    const rw_joint_pose *parent = pose_of(s, j->parent), *child = pose_of(s, j->child);
+    rw_joint_row rows[3];
+    rw_joint_geometry_rates(j, f, rows);
     // Twist of the child relative to the parent that has these rates and no others: for the types
     // here, forces rows are translations along n, torque rows turns about n.
     rw_vec3 slide = rw_vec3_zero(), spin = rw_vec3_zero();
@@ -205,7 +205,7 @@ static double coordinate_gap(const rw_dae_system* s, int32_t joint, const double
         rw_quat goal = rw_quat_normalize(rw_quat_load(wanted));
         rw_vec3_store(gap, rw_so3_boxminus(goal, rw_quat_load(now)));
     }
-    unsigned mask = rw_dae_joint_angle_mask(s->joints[joint].type);
+    unsigned mask = rw_joint_geometry_angle_mask(s->joints[joint].type);
     for (int32_t i = 0; i < s->joints[joint].rate_count; i++) {
         if (s->joints[joint].type != RW_JOINT_SPHERICAL)
             gap[i] = wanted[i] - (mask >> i & 1u ? rw_dae_effort_unwrap(now[i], wanted[i]) : now[i]);
@@ -218,10 +218,10 @@ static double coordinate_gap(const rw_dae_system* s, int32_t joint, const double
 // rate rows change by `gap`: the smallest motion that does both. The result is in s->body.
 static bool solve_held(rw_dae_system* s, int32_t joint, const double* gap, double* work,
                        double* work_row) {
-    const rw_dae_joint* j = &s->joints[joint];
+    const rw_joint_geometry* j = &s->joints[joint];
     int32_t n = j->rate_count, size = 6 * s->dynamic_count;
-    rw_dae_row rows[3];
-    rw_dae_joint_rates(j, &s->frames[joint], rows);
+    rw_joint_row rows[3];
+    rw_joint_geometry_rates(j, &s->frames[joint], rows);
     double a[9], b[3];
     memset(s->body, 0, (size_t)size * sizeof *s->body);
     rw_kkt_solve(s->kkt, s->body, s->row, s->parallel);
@@ -300,7 +300,7 @@ rw_status rw_dae_assemble_set_joint(rw_dae_system* s, double* y, int32_t joint,
         else
             RW_TRY(set_in_loop(s, y, joint, coordinate, tolerance, work, work_row, error));
         rw_dae_system_load(s, y);
-        unsigned mask = rw_dae_joint_angle_mask(s->joints[joint].type);
+        unsigned mask = rw_joint_geometry_angle_mask(s->joints[joint].type);
         for (int i = 0; i < 3; i++)
             if (mask >> i & 1u)
                 s->angle[3 * (int64_t)joint + i] = coordinate[i];
@@ -311,10 +311,10 @@ rw_status rw_dae_assemble_set_joint(rw_dae_system* s, double* y, int32_t joint,
         double gap[3];
         if (rw_dae_system_factor(s) != RW_STATUS_OK)
             RW_FAIL(error, FAILED_PRECONDITION, "rate", "the joints' matrix can't be factored here");
-        rw_dae_row rows[3];
-        rw_dae_joint_rates(&s->joints[joint], &s->frames[joint], rows);
+        rw_joint_row rows[3];
+        rw_joint_geometry_rates(&s->joints[joint], &s->frames[joint], rows);
         for (int32_t i = 0; i < count; i++)
-            gap[i] = rate[i] - rw_dae_joint_row_rate(&rows[i], pose_of(s, s->joints[joint].parent),
+            gap[i] = rate[i] - rw_joint_geometry_row_rate(&rows[i], pose_of(s, s->joints[joint].parent),
                                                      pose_of(s, s->joints[joint].child));
         rw_dae_system_row_rates(s, s->row);
         for (int32_t i = 0; i < s->row_count; i++)

@@ -105,12 +105,12 @@ static rw_status compile_joints(rw_dae_system* s, const rw_state* state, graph_b
         return RW_STATUS_RESOURCE_EXHAUSTED;
     for (int32_t k = 0; k < n; k++) {
         const rw_joint* from = &joints->items[k];
-        rw_dae_joint* joint = &s->joints[k];
-        rw_dae_joint_init(joint, &from->desc, from->parent, from->child,
+        rw_joint_geometry* joint = &s->joints[k];
+        rw_joint_geometry_init(joint, &from->desc, from->parent, from->child,
                           center_of(s->model, from->parent), center_of(s->model, from->child));
         if (joint->type == RW_JOINT_DISTANCE && !from->desc.has_distance) {
-            rw_dae_pose pose[2];
-            rw_dae_joint_frames frames;
+            rw_joint_pose pose[2];
+            rw_joint_frames frames;
             rw_dae_system_joint_frames(s, state, k, pose, &frames);
             joint->distance = rw_vec3_norm(frames.gap);
         }
@@ -135,8 +135,8 @@ static rw_status compile_couplings(rw_dae_system* s, graph_builder* g) {
     if (!s->coupling_constraint || !s->coupling_slot)
         return RW_STATUS_RESOURCE_EXHAUSTED;
     for (int32_t k = 0; k < couplings->count; k++) {
-        const rw_dae_joint* a = &s->joints[couplings->items[k].joint_a];
-        const rw_dae_joint* b = &s->joints[couplings->items[k].joint_b];
+        const rw_joint_geometry* a = &s->joints[couplings->items[k].joint_a];
+        const rw_joint_geometry* b = &s->joints[couplings->items[k].joint_b];
         int32_t ends[4] = {a->parent, a->child, b->parent, b->child};
         s->coupling_constraint[k] = g->count;
         add_constraint(s, g, 1, false, ends, 4, s->coupling_slot[k]);
@@ -168,7 +168,7 @@ static void set_regularisation(rw_dae_system* s) {
         int32_t c = s->joint_constraint[k];
         if (c < 0 || !rw_kkt_in_loop(s->kkt, c))
             continue;
-        const rw_dae_joint* joint = &s->joints[k];
+        const rw_joint_geometry* joint = &s->joints[k];
         double point = 0.0, turn = 0.0;
         row_admittance(s, joint->parent, joint->parent_anchor, &point, &turn);
         row_admittance(s, joint->child, joint->child_anchor, &point, &turn);
@@ -183,7 +183,7 @@ static void set_regularisation(rw_dae_system* s) {
             continue;
         double turn = 0.0, point = 0.0;
         const rw_joint_coupling* from = &s->model->couplings.items[k];
-        const rw_dae_joint* ends[2] = {&s->joints[from->joint_a], &s->joints[from->joint_b]};
+        const rw_joint_geometry* ends[2] = {&s->joints[from->joint_a], &s->joints[from->joint_b]};
         for (int i = 0; i < 2; i++) {
             row_admittance(s, ends[i]->parent, ends[i]->parent_anchor, &point, &turn);
             row_admittance(s, ends[i]->child, ends[i]->child_anchor, &point, &turn);

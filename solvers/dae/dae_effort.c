@@ -27,9 +27,9 @@ double rw_dae_effort_unwrap(double raw, double reference) {
 }
 
 void rw_dae_effort_coordinate(const rw_dae_system* s, int32_t joint, double* values) {
-    const rw_dae_joint* j = &s->joints[joint];
-    rw_dae_joint_coordinate(j, &s->frames[joint], values);
-    unsigned mask = rw_dae_joint_angle_mask(j->type);
+    const rw_joint_geometry* j = &s->joints[joint];
+    rw_joint_geometry_coordinate(j, &s->frames[joint], values);
+    unsigned mask = rw_joint_geometry_angle_mask(j->type);
     for (int i = 0; mask; i++, mask >>= 1)
         if (mask & 1u)
             values[i] = rw_dae_effort_unwrap(values[i], s->angle[3 * (int64_t)joint + i]);
@@ -78,7 +78,7 @@ static void motor_efforts(const rw_dae_system* s, int32_t joint, const double* c
 
 // The stop's push along `row` when the coordinate is `depth` beyond its limit and goes deeper at
 // `speed`; `sign` +1 pushes the coordinate up.
-static double stop_effort(rw_dae_system* s, int32_t joint, const rw_dae_row* row, double depth,
+static double stop_effort(rw_dae_system* s, int32_t joint, const rw_joint_row* row, double depth,
                           double speed, double sign) {
     if (!(depth > 0.0))
         return 0.0;
@@ -90,7 +90,7 @@ static double stop_effort(rw_dae_system* s, int32_t joint, const rw_dae_row* row
     return push > 0.0 ? sign * push : 0.0;
 }
 
-static double scalar_stop(rw_dae_system* s, int32_t joint, const rw_dae_row* row, bool has_lower,
+static double scalar_stop(rw_dae_system* s, int32_t joint, const rw_joint_row* row, bool has_lower,
                           double lower, bool has_upper, double upper, double value, double rate) {
     if (has_lower && value < lower)
         return stop_effort(s, joint, row, lower - value, -rate, 1.0);
@@ -105,7 +105,7 @@ static double scalar_stop(rw_dae_system* s, int32_t joint, const rw_dae_row* row
 static void ball_stops(rw_dae_system* s, int32_t joint, const double* q, const double* rate,
                        double* stop) {
     const rw_joint_desc* d = &s->model->joints.items[joint].desc;
-    const rw_dae_joint_frames* f = &s->frames[joint];
+    const rw_joint_frames* f = &s->frames[joint];
     rw_vec3 omega = rw_vec3_load(rate), g = rw_vec3_zero();
     if (d->has_swing_limit) {
         // z of the parent in the child's axes; swing grows about z_parent x z_child.
@@ -115,7 +115,7 @@ static void ball_stops(rw_dae_system* s, int32_t joint, const double* q, const d
         double sine = rw_vec3_norm(axis), swing = rw_trig_atan2(sine, z.z);
         if (swing > d->swing_limit && sine > 1e-9) {
             g = rw_vec3_scale(axis, 1.0 / sine);
-            rw_dae_row row = {{0}, {0}};
+            rw_joint_row row = {{0}, {0}};
             rw_vec3 world = rw_mat3_apply(&f->child_axes, g);
             rw_vec3_store(row.child + 3, world);
             rw_vec3_store(row.parent + 3, rw_vec3_neg(world));
@@ -128,7 +128,7 @@ static void ball_stops(rw_dae_system* s, int32_t joint, const double* q, const d
     if ((d->has_twist_lower_limit || d->has_twist_upper_limit) && size > 1e-12) {
         double twist = 2.0 * rw_trig_atan2(q[3], q[0]);
         g = (rw_vec3){(q[3] * q[1] - q[0] * q[2]) / size, (q[0] * q[1] + q[3] * q[2]) / size, 1.0};
-        rw_dae_row row = {{0}, {0}};
+        rw_joint_row row = {{0}, {0}};
         rw_vec3 world = rw_mat3_apply(&f->child_axes, g);
         rw_vec3_store(row.child + 3, world);
         rw_vec3_store(row.parent + 3, rw_vec3_neg(world));
@@ -143,18 +143,18 @@ void rw_dae_effort_add(rw_dae_system* s) {
     for (int32_t k = 0; k < s->joint_count; k++) {
         const rw_joint* from = &s->model->joints.items[k];
         const rw_joint_desc* d = &from->desc;
-        const rw_dae_joint* joint = &s->joints[k];
+        const rw_joint_geometry* joint = &s->joints[k];
         if (!joint->rate_count ||
             (d->motor.mode == RW_MOTOR_NONE && !(d->damping > 0.0) && !has_limit(d)))
             continue;
-        const rw_dae_row* rows = s->rates + 3 * (int64_t)k;
-        const rw_dae_pose* parent = &s->pose[joint->parent < 0 ? s->body_count : joint->parent];
-        const rw_dae_pose* child = &s->pose[joint->child];
+        const rw_joint_row* rows = s->rates + 3 * (int64_t)k;
+        const rw_joint_pose* parent = &s->pose[joint->parent < 0 ? s->body_count : joint->parent];
+        const rw_joint_pose* child = &s->pose[joint->child];
         double coordinate[4], rate[3];
         double *effort = s->effort + from->rate_first, *stop = s->stop + from->rate_first;
         rw_dae_effort_coordinate(s, k, coordinate);
         for (int32_t i = 0; i < joint->rate_count; i++) {
-            rate[i] = rw_dae_joint_row_rate(&rows[i], parent, child);
+            rate[i] = rw_joint_geometry_row_rate(&rows[i], parent, child);
             stop[i] = -d->damping * rate[i];
         }
         motor_efforts(s, k, coordinate, rate, effort);

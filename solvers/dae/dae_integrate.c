@@ -64,22 +64,22 @@ double rw_dae_integrate_tolerance(const rw_dae_integrate* self, const double* y)
 // Continues the reference angles of all joints at the loaded state, h after the last time.
 static void continue_angles(rw_dae_system* s, double h) {
     for (int32_t k = 0; k < s->joint_count; k++) {
-        const rw_dae_joint* joint = &s->joints[k];
-        unsigned mask = rw_dae_joint_angle_mask(joint->type);
+        const rw_joint_geometry* joint = &s->joints[k];
+        unsigned mask = rw_joint_geometry_angle_mask(joint->type);
         if (!mask)
             continue;
         double *angle = s->angle + 3 * (int64_t)k, values[4];
-        const rw_dae_pose* parent = &s->pose[joint->parent < 0 ? s->body_count : joint->parent];
-        const rw_dae_pose* child = &s->pose[joint->child];
+        const rw_joint_pose* parent = &s->pose[joint->parent < 0 ? s->body_count : joint->parent];
+        const rw_joint_pose* child = &s->pose[joint->child];
         double shift[3] = {0};
         rw_vec3 spin = rw_vec3_sub(child->angular, parent->angular);
         if (h * h * rw_vec3_norm_sq(spin) > 1.0) { // more than a radian per step: predict
-            rw_dae_row rows[3];
-            rw_dae_joint_rates(joint, &s->frames[k], rows);
+            rw_joint_row rows[3];
+            rw_joint_geometry_rates(joint, &s->frames[k], rows);
             for (int32_t i = 0; i < joint->rate_count; i++)
-                shift[i] = h * rw_dae_joint_row_rate(&rows[i], parent, child);
+                shift[i] = h * rw_joint_geometry_row_rate(&rows[i], parent, child);
         }
-        rw_dae_joint_coordinate(joint, &s->frames[k], values);
+        rw_joint_geometry_coordinate(joint, &s->frames[k], values);
         for (int i = 0; i < 3; i++)
             if (mask >> i & 1u)
                 angle[i] = rw_dae_effort_unwrap(values[i], angle[i] + shift[i]);

@@ -13,9 +13,9 @@
 #define DRIVE_DIFFERENCE_S 1e-5
 
 // The pose of a body of any kind in `state`.
-static rw_dae_pose pose_in(const rw_state* state, int32_t b) {
+static rw_joint_pose pose_in(const rw_state* state, int32_t b) {
     rw_quat q = rw_quat_normalize(rw_quat_load(state->body_rotation + 4 * b));
-    rw_dae_pose pose = {.position = rw_vec3_load(state->body_position + 3 * b),
+    rw_joint_pose pose = {.position = rw_vec3_load(state->body_position + 3 * b),
                         .rotation = rw_quat_to_mat3(q),
                         .velocity = rw_vec3_load(state->body_linear_velocity + 3 * b)};
     pose.angular =
@@ -23,16 +23,16 @@ static rw_dae_pose pose_in(const rw_state* state, int32_t b) {
     return pose;
 }
 
-rw_dae_pose rw_dae_system_pose(const rw_state* state, int32_t body) {
-    return body < 0 ? (rw_dae_pose){.rotation = rw_mat3_identity()} : pose_in(state, body);
+rw_joint_pose rw_dae_system_pose(const rw_state* state, int32_t body) {
+    return body < 0 ? (rw_joint_pose){.rotation = rw_mat3_identity()} : pose_in(state, body);
 }
 
 void rw_dae_system_joint_frames(const rw_dae_system* s, const rw_state* state, int32_t joint,
-                                rw_dae_pose pose[2], rw_dae_joint_frames* frames) {
-    const rw_dae_joint* j = &s->joints[joint];
+                                rw_joint_pose pose[2], rw_joint_frames* frames) {
+    const rw_joint_geometry* j = &s->joints[joint];
     pose[0] = rw_dae_system_pose(state, j->parent);
     pose[1] = rw_dae_system_pose(state, j->child);
-    rw_dae_joint_frames_at(j, &pose[0], &pose[1], frames);
+    rw_joint_geometry_frames_at(j, &pose[0], &pose[1], frames);
 }
 
 static rw_vec3 center_of(const rw_model* model, int32_t body) {
@@ -103,7 +103,7 @@ static void driven_frame(const rw_drive* drive, const rw_body_desc* desc, int32_
 }
 
 static void set_kinematic(rw_dae_system* s, const rw_state* from, double dt, int32_t b) {
-    rw_dae_pose* pose = &s->pose[b];
+    rw_joint_pose* pose = &s->pose[b];
     rw_vec3 center = center_of(s->model, b), origin, velocity, omega;
     rw_vec3 acceleration = rw_vec3_zero(), spin = rw_vec3_zero(); // of the origin; of omega, world
     rw_quat rotation;
@@ -122,7 +122,7 @@ static void set_kinematic(rw_dae_system* s, const rw_state* from, double dt, int
         spin = rw_quat_rotate(
             rotation, rw_vec3_scale(rw_vec3_sub(w[1], w[0]), 0.5 / DRIVE_DIFFERENCE_S));
     } else {
-        rw_dae_pose start = pose_in(from, b);
+        rw_joint_pose start = pose_in(from, b);
         rw_vec3 arm = rw_mat3_apply(&start.rotation, center);
         omega = rw_vec3_load(from->body_angular_velocity + 3 * b);
         velocity = rw_vec3_sub(start.velocity, rw_vec3_cross(start.angular, arm));
@@ -172,7 +172,7 @@ void rw_dae_system_set_time(rw_dae_system* s, const rw_state* from, double from_
 
 void rw_dae_system_load(rw_dae_system* s, const double* y) {
     for (int32_t d = 0; d < s->dynamic_count; d++, y += RW_DAE_WIDTH) {
-        rw_dae_pose* pose = &s->pose[s->body_of[d]];
+        rw_joint_pose* pose = &s->pose[s->body_of[d]];
         pose->position = rw_vec3_load(y);
         pose->rotation = rw_quat_to_mat3(rw_quat_normalize(rw_quat_load(y + 3)));
         pose->velocity = rw_vec3_load(y + 7);
@@ -186,15 +186,15 @@ void rw_dae_system_load(rw_dae_system* s, const double* y) {
         }
     }
     for (int32_t k = 0; k < s->joint_count; k++) {
-        const rw_dae_joint* j = &s->joints[k];
-        rw_dae_joint_frames_at(j, &s->pose[j->parent < 0 ? s->body_count : j->parent],
+        const rw_joint_geometry* j = &s->joints[k];
+        rw_joint_geometry_frames_at(j, &s->pose[j->parent < 0 ? s->body_count : j->parent],
                                &s->pose[j->child], &s->frames[k]);
     }
 }
 
 // ---- The matrix ----------------------------------------------------------------------------------
 
-static const rw_dae_pose* parent_pose(const rw_dae_system* s, const rw_dae_joint* j) {
+static const rw_joint_pose* parent_pose(const rw_dae_system* s, const rw_joint_geometry* j) {
     return &s->pose[j->parent < 0 ? s->body_count : j->parent];
 }
 
@@ -223,11 +223,11 @@ static void write_mass(rw_dae_system* s) {
 }
 
 static void write_joint(rw_dae_system* s, int32_t k) {
-    const rw_dae_joint* joint = &s->joints[k];
-    rw_dae_row* rows = s->rows + 6 * (int64_t)k;
-    rw_dae_joint_jacobian(joint, &s->frames[k], rows);
+    const rw_joint_geometry* joint = &s->joints[k];
+    rw_joint_row* rows = s->rows + 6 * (int64_t)k;
+    rw_joint_geometry_jacobian(joint, &s->frames[k], rows);
     if (joint->rate_count && s->has_efforts)
-        rw_dae_joint_rates(joint, &s->frames[k], s->rates + 3 * (int64_t)k);
+        rw_joint_geometry_rates(joint, &s->frames[k], s->rates + 3 * (int64_t)k);
     int32_t c = s->joint_constraint[k];
     if (c < 0)
         return;
@@ -260,7 +260,7 @@ static uint32_t coupled_coordinate(const rw_dae_system* s, int32_t k, int end) {
 static double coupled_factor(const rw_dae_system* s, int32_t k, int end) {
     return end ? -s->model->couplings.items[k].desc.ratio : 1.0;
 }
-static const rw_dae_row* coupled_row(const rw_dae_system* s, int32_t k, int end) {
+static const rw_joint_row* coupled_row(const rw_dae_system* s, int32_t k, int end) {
     return &s->rates[3 * (int64_t)coupled_joint(s, k, end) + coupled_coordinate(s, k, end)];
 }
 
@@ -268,7 +268,7 @@ static void write_coupling(rw_dae_system* s, int32_t k) {
     if (s->coupling_constraint[k] < 0)
         return;
     const rw_joint_coupling* from = &s->model->couplings.items[k];
-    const rw_dae_row *a = coupled_row(s, k, 0), *b = coupled_row(s, k, 1);
+    const rw_joint_row *a = coupled_row(s, k, 0), *b = coupled_row(s, k, 1);
     const double* ends[4] = {a->parent, a->child, b->parent, b->child};
     bool soft = from->desc.compliance > 0.0;
     const int32_t* slots = s->coupling_slot[k];
@@ -290,7 +290,7 @@ static bool pose_is_factored(rw_dae_system* s) {
     for (int32_t b = 0; b < s->body_count; b++) {
         if (s->model->bodies.kind[b] == RW_BODY_STATIC)
             continue;
-        const rw_dae_pose* pose = &s->pose[b];
+        const rw_joint_pose* pose = &s->pose[b];
         if (same && !memcmp(noted, &pose->position, 3 * sizeof *noted) &&
             !memcmp(noted + 3, &pose->rotation, 9 * sizeof *noted)) {
             noted += 12;
@@ -320,9 +320,9 @@ rw_status rw_dae_system_factor(rw_dae_system* s) {
 
 // ---- Evaluation ----------------------------------------------------------------------------------
 
-void rw_dae_system_add_effort(rw_dae_system* s, int32_t joint, const rw_dae_row* row,
+void rw_dae_system_add_effort(rw_dae_system* s, int32_t joint, const rw_joint_row* row,
                               double effort) {
-    const rw_dae_joint* j = &s->joints[joint];
+    const rw_joint_geometry* j = &s->joints[joint];
     int32_t d = j->parent < 0 ? -1 : s->dynamic_of[j->parent];
     if (d >= 0)
         for (int i = 0; i < 6; i++)
@@ -333,8 +333,8 @@ void rw_dae_system_add_effort(rw_dae_system* s, int32_t joint, const rw_dae_row*
             s->body[6 * (int64_t)d + i] += row->child[i] * effort;
 }
 
-double rw_dae_system_mobility(rw_dae_system* s, int32_t joint, const rw_dae_row* row) {
-    const rw_dae_joint* j = &s->joints[joint];
+double rw_dae_system_mobility(rw_dae_system* s, int32_t joint, const rw_joint_row* row) {
+    const rw_joint_geometry* j = &s->joints[joint];
     double* keep = s->body;
     s->body = s->probe_body;
     memset(s->body, 0, 6 * (size_t)s->dynamic_count * sizeof *s->body);
@@ -363,7 +363,7 @@ static void apply_forces(rw_dae_system* s) {
     rw_vec3 gravity = rw_vec3_load(s->drive.gravity);
     for (int32_t d = 0; d < s->dynamic_count; d++) {
         int32_t b = s->body_of[d];
-        const rw_dae_pose* pose = &s->pose[b];
+        const rw_joint_pose* pose = &s->pose[b];
         rw_vec3 f = rw_vec3_scale(gravity, model->bodies.mass[b]);
         rw_vec3 momentum = rw_mat3_apply(&s->inertia[d], pose->angular);
         rw_vec3 t = rw_vec3_cross(momentum, pose->angular); // -(w x J w)
@@ -381,7 +381,7 @@ static void apply_forces(rw_dae_system* s) {
 }
 
 // Row times the known accelerations of driven bodies.
-static double driven_part(const rw_dae_system* s, const rw_dae_joint* joint, const rw_dae_row* row) {
+static double driven_part(const rw_dae_system* s, const rw_joint_geometry* joint, const rw_joint_row* row) {
     double sum = 0.0;
     if (joint->parent >= 0 && s->dynamic_of[joint->parent] < 0)
         for (int i = 0; i < 6; i++)
@@ -393,32 +393,32 @@ static double driven_part(const rw_dae_system* s, const rw_dae_joint* joint, con
 }
 
 static void joint_right_side(rw_dae_system* s, int32_t k) {
-    const rw_dae_joint* joint = &s->joints[k];
+    const rw_joint_geometry* joint = &s->joints[k];
     if (s->joint_constraint[k] < 0)
         return;
     double* gamma = s->row + rw_kkt_row_first(s->kkt, s->joint_constraint[k]);
-    const rw_dae_pose *parent = parent_pose(s, joint), *child = &s->pose[joint->child];
-    const rw_dae_row* rows = s->rows + 6 * (int64_t)k;
+    const rw_joint_pose *parent = parent_pose(s, joint), *child = &s->pose[joint->child];
+    const rw_joint_row* rows = s->rows + 6 * (int64_t)k;
     double compliance = s->model->joints.items[k].desc.compliance;
     if (compliance > 0.0) {
         double phi[6];
-        rw_dae_joint_error(joint, &s->frames[k], phi);
+        rw_joint_geometry_error(joint, &s->frames[k], phi);
         for (int32_t i = 0; i < joint->row_count; i++) {
             rw_dae_system_add_effort(s, k, &rows[i], -phi[i] / compliance);
             gamma[i] = 0.0;
         }
         return;
     }
-    rw_dae_joint_gamma(joint, &s->frames[k], parent, child, gamma);
+    rw_joint_geometry_gamma(joint, &s->frames[k], parent, child, gamma);
     if (s->has_kinematic)
         for (int32_t i = 0; i < joint->row_count; i++)
             gamma[i] -= driven_part(s, joint, &rows[i]);
     if (s->stabilization_alpha > 0.0 || s->stabilization_beta > 0.0) {
         double phi[6], a = 2.0 * s->stabilization_alpha;
         double b = s->stabilization_beta * s->stabilization_beta;
-        rw_dae_joint_error(joint, &s->frames[k], phi);
+        rw_joint_geometry_error(joint, &s->frames[k], phi);
         for (int32_t i = 0; i < joint->row_count; i++)
-            gamma[i] -= a * rw_dae_joint_row_rate(&rows[i], parent, child) + b * phi[i];
+            gamma[i] -= a * rw_joint_geometry_row_rate(&rows[i], parent, child) + b * phi[i];
     }
 }
 
@@ -436,14 +436,14 @@ static double coupling_rate(const rw_dae_system* s, int32_t k, bool acceleration
     double sum = 0.0;
     for (int e = 0; e < 2; e++) {
         int32_t j = coupled_joint(s, k, e);
-        const rw_dae_joint* joint = &s->joints[j];
-        const rw_dae_pose *parent = parent_pose(s, joint), *child = &s->pose[joint->child];
+        const rw_joint_geometry* joint = &s->joints[j];
+        const rw_joint_pose *parent = parent_pose(s, joint), *child = &s->pose[joint->child];
         double bias[3], value;
         if (accelerations) {
-            rw_dae_joint_rate_bias(joint, &s->frames[j], parent, child, bias);
+            rw_joint_geometry_rate_bias(joint, &s->frames[j], parent, child, bias);
             value = bias[coupled_coordinate(s, k, e)] + driven_part(s, joint, coupled_row(s, k, e));
         } else {
-            value = rw_dae_joint_row_rate(coupled_row(s, k, e), parent, child);
+            value = rw_joint_geometry_row_rate(coupled_row(s, k, e), parent, child);
         }
         sum += coupled_factor(s, k, e) * value;
     }
@@ -476,7 +476,7 @@ static void note_soft_multipliers(rw_dae_system* s) {
         if (!(compliance > 0.0) || s->joint_constraint[k] < 0)
             continue;
         double* lambda = s->row + rw_kkt_row_first(s->kkt, s->joint_constraint[k]);
-        rw_dae_joint_error(&s->joints[k], &s->frames[k], lambda);
+        rw_joint_geometry_error(&s->joints[k], &s->frames[k], lambda);
         for (int32_t i = 0; i < s->joints[k].row_count; i++)
             lambda[i] /= compliance;
     }
@@ -528,7 +528,7 @@ double rw_dae_system_errors(const rw_dae_system* s, double* phi) {
             continue;
         int32_t first = rw_kkt_row_first(s->kkt, s->joint_constraint[k]);
         bool soft = s->model->joints.items[k].desc.compliance > 0.0;
-        rw_dae_joint_error(&s->joints[k], &s->frames[k], values);
+        rw_joint_geometry_error(&s->joints[k], &s->frames[k], values);
         for (int32_t i = 0; i < s->joints[k].row_count; i++) {
             double v = soft ? 0.0 : values[i];
             worst = fmax(worst, fabs(v));
@@ -598,14 +598,14 @@ rw_status rw_dae_system_project(rw_dae_system* s, double* y, double tolerance, i
 
 void rw_dae_system_row_rates(const rw_dae_system* s, double* rates) {
     for (int32_t k = 0; k < s->joint_count; k++) {
-        const rw_dae_joint* joint = &s->joints[k];
+        const rw_joint_geometry* joint = &s->joints[k];
         if (s->joint_constraint[k] < 0)
             continue;
         double* rate = rates + rw_kkt_row_first(s->kkt, s->joint_constraint[k]);
         bool soft = s->model->joints.items[k].desc.compliance > 0.0;
         for (int32_t i = 0; i < joint->row_count; i++)
             rate[i] = soft ? 0.0
-                           : rw_dae_joint_row_rate(&s->rows[6 * (int64_t)k + i],
+                           : rw_joint_geometry_row_rate(&s->rows[6 * (int64_t)k + i],
                                                    parent_pose(s, joint), &s->pose[joint->child]);
     }
     for (int32_t k = 0; k < s->coupling_count; k++)
@@ -637,7 +637,7 @@ rw_status rw_dae_system_project_velocity(rw_dae_system* s, double* y) {
 // ---- Answers -------------------------------------------------------------------------------------
 
 void rw_dae_system_reaction(const rw_dae_system* s, int32_t k, double wrench[6]) {
-    const rw_dae_joint* joint = &s->joints[k];
+    const rw_joint_geometry* joint = &s->joints[k];
     double w[6] = {0};
     if (s->joint_constraint[k] >= 0) {
         const double* lambda = s->row + rw_kkt_row_first(s->kkt, s->joint_constraint[k]);

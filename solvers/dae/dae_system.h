@@ -10,8 +10,8 @@
 #pragma once
 
 #include "solvers/base/arena.h"
-#include "solvers/dae/dae_joint.h"
-#include "solvers/dae/kkt.h"
+#include "solvers/model/joint_geometry.h"
+#include "solvers/math/kkt.h"
 #include "solvers/model/forces.h"
 #include "solvers/model/solver.h"
 
@@ -25,7 +25,7 @@ struct rw_dae_system {
     int32_t body_count, dynamic_count, joint_count, coupling_count;
     int32_t* dynamic_of; // body -> place among the dynamic ones, -1
     int32_t* body_of;    // the inverse
-    rw_dae_joint* joints;
+    rw_joint_geometry* joints;
     int32_t* joint_constraint;    // constraint of the joint, -1 when no end can move
     int32_t (*joint_slot)[2];     // slots of parent and child, -1 for an end that cannot move
     int32_t* coupling_constraint;
@@ -44,12 +44,12 @@ struct rw_dae_system {
 
     // At the loaded state:
     double time_s;
-    rw_dae_pose* pose;  // (bodies + 1); the last is the world
+    rw_joint_pose* pose;  // (bodies + 1); the last is the world
     double* known;      // accelerations of bodies that are driven (bodies x 6), 0 elsewhere
     rw_mat3* inertia;   // about the centre of mass, world axes (dynamic)
-    rw_dae_joint_frames* frames; // (joints)
-    rw_dae_row* rows;            // (joints x 6)
-    rw_dae_row* rates;           // (joints x 3), where a joint has efforts or couplings
+    rw_joint_frames* frames; // (joints)
+    rw_joint_row* rows;            // (joints x 6)
+    rw_joint_row* rates;           // (joints x 3), where a joint has efforts or couplings
     double *force, *torque;      // applied, world, no gravity (bodies x 3)
     double *body, *row;          // right-hand sides, then accelerations and multipliers
     double *probe_body, *probe_row; // work of rw_dae_system_mobility
@@ -99,11 +99,11 @@ rw_status rw_dae_system_accelerate(rw_dae_system* system);
 rw_status rw_dae_system_derivative(rw_dae_system* system, const double* y, double* dydt);
 
 // Adds effort x row' to the right-hand sides of the joint's two bodies.
-void rw_dae_system_add_effort(rw_dae_system* system, int32_t joint, const rw_dae_row* row,
+void rw_dae_system_add_effort(rw_dae_system* system, int32_t joint, const rw_joint_row* row,
                               double effort);
 
 // The inverse of the effective mass along a joint's row: row A row', A the constrained inverse mass.
-double rw_dae_system_mobility(rw_dae_system* system, int32_t joint, const rw_dae_row* row);
+double rw_dae_system_mobility(rw_dae_system* system, int32_t joint, const rw_joint_row* row);
 
 // Moves the positions in y onto the constraints by Newton steps in the metric of mass, until no row
 // is off by more than `tolerance`, at most `rounds` steps. With `reuse` the first steps use the
@@ -130,11 +130,11 @@ void rw_dae_system_push(const rw_dae_system* system, double* y);
 double rw_dae_system_error(const rw_dae_system* system);
 
 // The pose of a body of any kind in a state; -1 is the world.
-rw_dae_pose rw_dae_system_pose(const rw_state* state, int32_t body);
+rw_joint_pose rw_dae_system_pose(const rw_state* state, int32_t body);
 
 // The frames of a joint in a state, and the poses of its parent and child.
 void rw_dae_system_joint_frames(const rw_dae_system* system, const rw_state* state, int32_t joint,
-                                rw_dae_pose pose[2], rw_dae_joint_frames* frames);
+                                rw_joint_pose pose[2], rw_joint_frames* frames);
 
 // Wrench of the parent on the child at the child's frame, world axes, from the last solve.
 void rw_dae_system_reaction(const rw_dae_system* system, int32_t joint, double wrench[6]);

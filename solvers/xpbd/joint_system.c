@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "solvers/base/check.h"
-#include "solvers/dae/dae_joint.h"
-#include "solvers/dae/kkt.h"
+#include "solvers/model/joint_geometry.h"
+#include "solvers/math/kkt.h"
 #include "solvers/math/so3.h"
 #include "solvers/math/trig.h"
 
@@ -40,8 +40,8 @@ struct rw_joint_system {
     rw_arena arena;  // everything of one topology
     rw_kkt* kkt;
 
-    rw_dae_joint* joints;        // (joints)
-    rw_dae_joint_frames* frames; // at the trial (joints)
+    rw_joint_geometry* joints;        // (joints)
+    rw_joint_frames* frames; // at the trial (joints)
     int32_t* body_node;          // body -> node of the graph, -1: world (bodies)
     int32_t* node_body;          // (dynamic bodies)
     int32_t node_count;
@@ -61,7 +61,7 @@ struct rw_joint_system {
     double *cg_direction, *cg_residual, *cg_solved, *cg_reaction;
     double *cg_row_direction, *cg_row_solved;
     double *body_in, *body_out;
-    rw_dae_row* rate_rows; // of every joint rate (rates)
+    rw_joint_row* rate_rows; // of every joint rate (rates)
 
     // Per joint coordinate and rate: the private state, at the end of the last step.
     double* coordinate; // with turns (coordinates)
@@ -112,11 +112,11 @@ void rw_joint_system_destroy(rw_joint_system* self) {
 
 // ---- Poses, frames, coordinates ----------------------------------------------------------------
 
-static rw_dae_pose pose_of(const rw_state* state, int32_t body) {
+static rw_joint_pose pose_of(const rw_state* state, int32_t body) {
     if (body < 0) {
-        return (rw_dae_pose){.rotation = rw_mat3_identity()};
+        return (rw_joint_pose){.rotation = rw_mat3_identity()};
     }
-    rw_dae_pose pose;
+    rw_joint_pose pose;
     rw_quat q = rw_quat_load(&state->body_rotation[4 * body]);
     pose.position = rw_vec3_load(&state->body_position[3 * body]);
     pose.rotation = rw_quat_to_mat3(q);
@@ -125,10 +125,10 @@ static rw_dae_pose pose_of(const rw_state* state, int32_t body) {
     return pose;
 }
 
-static rw_dae_joint_frames frames_at(const rw_dae_joint* joint, const rw_state* state) {
-    rw_dae_pose parent = pose_of(state, joint->parent), child = pose_of(state, joint->child);
-    rw_dae_joint_frames frames;
-    rw_dae_joint_frames_at(joint, &parent, &child, &frames);
+static rw_joint_frames frames_at(const rw_joint_geometry* joint, const rw_state* state) {
+    rw_joint_pose parent = pose_of(state, joint->parent), child = pose_of(state, joint->child);
+    rw_joint_frames frames;
+    rw_joint_geometry_frames_at(joint, &parent, &child, &frames);
     return frames;
 }
 
@@ -136,9 +136,9 @@ static rw_dae_joint_frames frames_at(const rw_dae_joint* joint, const rw_state* 
 static void coordinates_at(const rw_joint_system* self, const rw_state* state, int32_t index,
                            const double* near, double* values) {
     const rw_joint* record = &self->model->joints.items[index];
-    rw_dae_joint_frames frames = frames_at(&self->joints[index], state);
-    rw_dae_joint_coordinate(&self->joints[index], &frames, values);
-    unsigned angles = rw_dae_joint_angle_mask(record->desc.type);
+    rw_joint_frames frames = frames_at(&self->joints[index], state);
+    rw_joint_geometry_coordinate(&self->joints[index], &frames, values);
+    unsigned angles = rw_joint_geometry_angle_mask(record->desc.type);
     for (int32_t i = 0; i < record->coordinate_count; i++) {
         if ((angles >> i & 1) != 0) {
             values[i] += 2 * PI * rint((near[i] - values[i]) / (2 * PI));
@@ -154,7 +154,7 @@ static void fill_joints(rw_joint_system* self) {
         const double* parent = record->parent >= 0
                                    ? &model->bodies.center_of_mass[3 * record->parent]
                                    : origin;
-        rw_dae_joint_init(&self->joints[i], &record->desc, record->parent, record->child,
+        rw_joint_geometry_init(&self->joints[i], &record->desc, record->parent, record->child,
                           rw_vec3_load(parent),
                           rw_vec3_load(&model->bodies.center_of_mass[3 * record->child]));
     }
@@ -433,7 +433,7 @@ void rw_joint_system_end(rw_joint_system* self, const rw_step* step) {
 
 // Adds scale * row to the constraint's Jacobian, on the nodes of the row's two bodies.
 static void put_row(rw_joint_system* self, const constraint* one, int32_t local,
-                    const rw_dae_row* row, const rw_dae_joint* joint, double scale) {
+                    const rw_joint_row* row, const rw_joint_geometry* joint, double scale) {
     for (int side = 0; side < 2; side++) {
         int32_t body = side == 0 ? joint->parent : joint->child;
         int32_t node = body < 0 ? -1 : self->body_node[body];
@@ -462,7 +462,7 @@ static void put_nothing(rw_joint_system* self, int32_t index, int32_t local) {
 }
 
 // Rows of a joint's rates lie together.
-static const rw_dae_row* rate_row(const rw_joint_system* self, int32_t joint, int32_t rate) {
+static const rw_joint_row* rate_row(const rw_joint_system* self, int32_t joint, int32_t rate) {
     return &self->rate_rows[self->model->joints.items[joint].rate_first + rate];
 }
 
@@ -482,12 +482,12 @@ static void coordinate_difference(rw_joint_type type, const double* values, cons
 
 static void put_structure(rw_joint_system* self, int32_t index) {
     const constraint* one = &self->constraints[index];
-    const rw_dae_joint* joint = &self->joints[one->joint];
-    const rw_dae_joint_frames* frames = &self->frames[one->joint];
-    rw_dae_row rows[RW_DAE_JOINT_MAX_ROWS];
-    double error[RW_DAE_JOINT_MAX_ROWS];
-    rw_dae_joint_error(joint, frames, error);
-    rw_dae_joint_jacobian(joint, frames, rows);
+    const rw_joint_geometry* joint = &self->joints[one->joint];
+    const rw_joint_frames* frames = &self->frames[one->joint];
+    rw_joint_row rows[RW_JOINT_MAX_ROWS];
+    double error[RW_JOINT_MAX_ROWS];
+    rw_joint_geometry_error(joint, frames, error);
+    rw_joint_geometry_jacobian(joint, frames, rows);
     double compliance = self->model->joints.items[one->joint].desc.compliance;
     for (int32_t r = 0; r < one->row_count; r++) {
         put_row(self, one, r, &rows[r], joint, 1);
@@ -504,7 +504,7 @@ static void put_law(rw_joint_system* self, const rw_step* step, int32_t index,
     const rw_motor_desc* motor = &record->desc.motor;
     const double* start = &self->start[record->coordinate_first];
     const double* target = &step->drive_to->joint_target[record->coordinate_first];
-    double moved[RW_DAE_JOINT_MAX_RATES], off[RW_DAE_JOINT_MAX_RATES] = {0};
+    double moved[RW_JOINT_MAX_RATES], off[RW_JOINT_MAX_RATES] = {0};
     coordinate_difference(record->desc.type, trial, start, one->row_count, moved);
     bool is_motor = one->role == ROLE_MOTOR;
     double stiffness = is_motor && motor->mode == RW_MOTOR_POSITION ? motor->stiffness : 0;
@@ -529,12 +529,12 @@ static void put_law(rw_joint_system* self, const rw_step* step, int32_t index,
 // A one-sided coordinate: value, bounds and the row of its rate.
 typedef struct limit {
     double value, lower, upper;
-    rw_dae_row row;
+    rw_joint_row row;
 } limit;
 
 // Angle between the two z axes; the axis of its rate is undefined at 0 and pi (numerics, seed 000
 // notes 2 and 8): there any axis across z serves.
-static limit swing_limit(const rw_dae_joint_frames* frames, double most) {
+static limit swing_limit(const rw_joint_frames* frames, double most) {
     rw_vec3 a = rw_mat3_column(&frames->parent_axes, 2);
     rw_vec3 b = rw_mat3_column(&frames->child_axes, 2);
     rw_vec3 cross = rw_vec3_cross(a, b);
@@ -542,13 +542,13 @@ static limit swing_limit(const rw_dae_joint_frames* frames, double most) {
     limit one = {.value = rw_trig_atan2(rw_vec3_norm(cross), rw_vec3_dot(a, b)),
                  .lower = -(double)INFINITY,
                  .upper = most};
-    one.row = (rw_dae_row){{0, 0, 0, -n.x, -n.y, -n.z}, {0, 0, 0, n.x, n.y, n.z}};
+    one.row = (rw_joint_row){{0, 0, 0, -n.x, -n.y, -n.z}, {0, 0, 0, n.x, n.y, n.z}};
     return one;
 }
 
 // Twist 2 atan2(qz, qw) of the child in the parent; its rate in the child's joint axes is
 // w_z + ((qw qx + qz qy) w_y + (qz qx - qw qy) w_x) / (qw^2 + qz^2).
-static limit twist_limit(const rw_dae_joint_frames* frames, const rw_joint_desc* desc) {
+static limit twist_limit(const rw_joint_frames* frames, const rw_joint_desc* desc) {
     rw_mat3 relative = rw_mat3_transpose_mul(frames->parent_axes, frames->child_axes);
     rw_quat q = rw_quat_from_mat3(&relative);
     double across = q.w * q.w + q.z * q.z;
@@ -558,14 +558,14 @@ static limit twist_limit(const rw_dae_joint_frames* frames, const rw_joint_desc*
     limit one = {.value = 2 * rw_trig_atan2(q.z, q.w),
                  .lower = desc->has_twist_lower_limit ? desc->twist_lower_limit : -(double)INFINITY,
                  .upper = desc->has_twist_upper_limit ? desc->twist_upper_limit : (double)INFINITY};
-    one.row = (rw_dae_row){{0, 0, 0, -n.x, -n.y, -n.z}, {0, 0, 0, n.x, n.y, n.z}};
+    one.row = (rw_joint_row){{0, 0, 0, -n.x, -n.y, -n.z}, {0, 0, 0, n.x, n.y, n.z}};
     return one;
 }
 
 static limit limit_of(const rw_joint_system* self, const constraint* one, int32_t local,
                       const double* trial) {
     const rw_joint_desc* desc = &self->model->joints.items[one->joint].desc;
-    const rw_dae_joint_frames* frames = &self->frames[one->joint];
+    const rw_joint_frames* frames = &self->frames[one->joint];
     if (desc->type != RW_JOINT_SPHERICAL) {
         return (limit){trial[0], desc->has_lower_limit ? desc->lower_limit : -(double)INFINITY,
                        desc->has_upper_limit ? desc->upper_limit : (double)INFINITY,
@@ -615,7 +615,7 @@ static void evaluate_joints(rw_joint_system* self, const rw_state* to) {
         const rw_joint* record = &self->model->joints.items[i];
         self->frames[i] = frames_at(&self->joints[i], to);
         if (record->rate_count > 0) {
-            rw_dae_joint_rates(&self->joints[i], &self->frames[i],
+            rw_joint_geometry_rates(&self->joints[i], &self->frames[i],
                                &self->rate_rows[record->rate_first]);
         }
         coordinates_at(self, to, i, &self->start[record->coordinate_first],
@@ -686,9 +686,9 @@ static void regularise(rw_joint_system* self) {
 }
 
 // Adds an effort on a rate's row to the bodies' balance.
-static void add_effort(rw_joint_system* self, int32_t joint, const rw_dae_row* row,
+static void add_effort(rw_joint_system* self, int32_t joint, const rw_joint_row* row,
                        double effort) {
-    const rw_dae_joint* resolved = &self->joints[joint];
+    const rw_joint_geometry* resolved = &self->joints[joint];
     for (int side = 0; side < 2; side++) {
         int32_t body = side == 0 ? resolved->parent : resolved->child;
         int32_t node = body < 0 ? -1 : self->body_node[body];
@@ -730,8 +730,8 @@ static void add_given_efforts(rw_joint_system* self, const rw_step* step) {
 }
 
 // J d of one row by the solution.
-static double row_increment(const rw_joint_system* self, const rw_dae_joint* joint,
-                            const rw_dae_row* row) {
+static double row_increment(const rw_joint_system* self, const rw_joint_geometry* joint,
+                            const rw_joint_row* row) {
     double sum = 0;
     for (int side = 0; side < 2; side++) {
         int32_t body = side == 0 ? joint->parent : joint->child;
@@ -795,9 +795,9 @@ static void store_reactions(rw_joint_system* self) {
     for (int32_t k = 0; k < self->constraint_count; k++) {
         const constraint* one = &self->constraints[k];
         bool is_coupling = one->role == ROLE_COUPLING;
-        rw_dae_row rows[RW_DAE_JOINT_MAX_ROWS];
+        rw_joint_row rows[RW_JOINT_MAX_ROWS];
         if (one->role == ROLE_STRUCTURE) {
-            rw_dae_joint_jacobian(&self->joints[one->joint], &self->frames[one->joint], rows);
+            rw_joint_geometry_jacobian(&self->joints[one->joint], &self->frames[one->joint], rows);
         }
         for (int32_t r = 0; r < one->row_count; r++) {
             int32_t row = one->row_first + r;
@@ -809,7 +809,7 @@ static void store_reactions(rw_joint_system* self) {
                                            coupling->desc.coordinate_b};
                 const double scales[2] = {effort, -coupling->desc.ratio * effort};
                 for (int side = 0; side < 2; side++) {
-                    const rw_dae_row* rate = rate_row(self, joints[side], (int32_t)rates[side]);
+                    const rw_joint_row* rate = rate_row(self, joints[side], (int32_t)rates[side]);
                     for (int i = 0; i < 6; i++) {
                         self->reaction[6 * joints[side] + i] += scales[side] * rate->child[i];
                     }
@@ -817,7 +817,7 @@ static void store_reactions(rw_joint_system* self) {
                 continue;
             }
             const rw_joint* record = &model->joints.items[one->joint];
-            const rw_dae_row* acting = &rows[r];
+            const rw_joint_row* acting = &rows[r];
             limit bound;
             if (one->role == ROLE_LIMIT) {
                 bound = limit_of(self, one, r, &self->coordinate[record->coordinate_first]);
@@ -1007,16 +1007,16 @@ void rw_joint_system_coordinate(rw_joint_system* self, const rw_state* state, in
 void rw_joint_system_rate(rw_joint_system* self, const rw_state* state, int32_t joint,
                           double* values) {
     const rw_joint* record = &self->model->joints.items[joint];
-    const rw_dae_joint* resolved = &self->joints[joint];
-    rw_dae_joint_frames frames = frames_at(resolved, state);
-    rw_dae_row rows[RW_DAE_JOINT_MAX_RATES];
+    const rw_joint_geometry* resolved = &self->joints[joint];
+    rw_joint_frames frames = frames_at(resolved, state);
+    rw_joint_row rows[RW_JOINT_MAX_RATES];
     if (record->rate_count == 0) {
         return;
     }
-    rw_dae_joint_rates(resolved, &frames, rows);
-    rw_dae_pose parent = pose_of(state, resolved->parent), child = pose_of(state, resolved->child);
+    rw_joint_geometry_rates(resolved, &frames, rows);
+    rw_joint_pose parent = pose_of(state, resolved->parent), child = pose_of(state, resolved->child);
     for (int32_t r = 0; r < record->rate_count; r++) {
-        values[r] = rw_dae_joint_row_rate(&rows[r], &parent, &child);
+        values[r] = rw_joint_geometry_row_rate(&rows[r], &parent, &child);
     }
 }
 
@@ -1032,8 +1032,8 @@ void rw_joint_system_reaction(const rw_joint_system* self, int32_t joint, double
 
 void rw_joint_system_violation(rw_joint_system* self, const rw_state* state, int32_t joint,
                                double violation[2]) {
-    rw_dae_joint_frames frames = frames_at(&self->joints[joint], state);
-    rw_dae_joint_violation(&self->joints[joint], &frames, violation);
+    rw_joint_frames frames = frames_at(&self->joints[joint], state);
+    rw_joint_geometry_violation(&self->joints[joint], &frames, violation);
 }
 
 rw_solver_fields rw_joint_system_fields(rw_joint_system* self) {

@@ -15,7 +15,8 @@ SOLVERS = SOLVERS_LOW + METHODS + ("solvers/world",)
 # Folder (the longest match counts) -> folders that it may include besides itself.
 MAY_INCLUDE = {
     "solvers/base": (),
-    "solvers/math": ("solvers/base",),
+    # A factorisation may be shared out (kkt).
+    "solvers/math": ("solvers/base", "solvers/sched"),
     # sched knows nothing of physics; the solver interface in model hands its parallel_for to solvers.
     "solvers/sched": ("solvers/base",),
     "solvers/model": ("solvers/base", "solvers/math", "solvers/sched"),

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "solvers/base/arena.h"
-#include "solvers/dae/kkt.h"
+#include "solvers/math/kkt.h"
 
 typedef struct rw_kkt_order {
     // Nodes in order of elimination: body b is node b, constraint k is body_count + k.

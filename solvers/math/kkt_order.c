@@ -1,4 +1,4 @@
-#include "solvers/dae/kkt_order.h"
+#include "solvers/math/kkt_order.h"
 
 #include "solvers/base/check.h"
 

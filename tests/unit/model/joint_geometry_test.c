@@ -1,4 +1,4 @@
-#include "solvers/dae/dae_joint.h"
+#include "solvers/model/joint_geometry.h"
 #include "solvers/math/so3.h"
 #include "solvers/math/trig.h"
 #include "tests/support/rw_test.h"
@@ -15,14 +15,14 @@ static rw_quat random_quat(void) {
     return rw_quat_normalize((rw_quat){uniform(), uniform(), uniform(), uniform()});
 }
 
-static rw_dae_joint random_joint(rw_joint_type type) {
+static rw_joint_geometry random_joint(rw_joint_type type) {
     rw_joint_desc desc = {.type = type, .distance = 0.7};
     rw_vec3_store(desc.parent_frame.position, random_vec3());
     rw_vec3_store(desc.child_frame.position, random_vec3());
     rw_quat_store(desc.parent_frame.rotation, random_quat());
     rw_quat_store(desc.child_frame.rotation, random_quat());
-    rw_dae_joint joint;
-    rw_dae_joint_init(&joint, &desc, 0, 1, random_vec3(), random_vec3());
+    rw_joint_geometry joint;
+    rw_joint_geometry_init(&joint, &desc, 0, 1, random_vec3(), random_vec3());
     return joint;
 }
 
@@ -55,7 +55,7 @@ static rigid invert(rigid a) {
 // Pose and velocity at t from central differences of a motion; also accelerations.
 typedef rigid (*motion)(const void* context, double t);
 static const double step = 2e-4;
-static void sample(motion m, const void* context, double t, rw_dae_pose* pose, rw_vec3* acceleration,
+static void sample(motion m, const void* context, double t, rw_joint_pose* pose, rw_vec3* acceleration,
                    rw_vec3* angular_acceleration) {
     rigid a = m(context, t - step), b = m(context, t), c = m(context, t + step);
     pose->position = b.p;
@@ -72,41 +72,41 @@ static void sample(motion m, const void* context, double t, rw_dae_pose* pose, r
 
 static rigid follow_path(const void* context, double t) { return path_at(context, t); }
 
-static double row_apply(const rw_dae_row* row, rw_vec3 a, rw_vec3 wa, rw_vec3 b, rw_vec3 wb) {
-    rw_dae_pose p = {.velocity = a, .angular = wa}, c = {.velocity = b, .angular = wb};
-    return rw_dae_joint_row_rate(row, &p, &c);
+static double row_apply(const rw_joint_row* row, rw_vec3 a, rw_vec3 wa, rw_vec3 b, rw_vec3 wb) {
+    rw_joint_pose p = {.velocity = a, .angular = wa}, c = {.velocity = b, .angular = wb};
+    return rw_joint_geometry_row_rate(row, &p, &c);
 }
 
-static void error_at(const rw_dae_joint* joint, motion m, const path* paths, double t, double* phi) {
+static void error_at(const rw_joint_geometry* joint, motion m, const path* paths, double t, double* phi) {
     rigid a = m(&paths[0], t), b = m(&paths[1], t);
-    rw_dae_pose p = {.position = a.p, .rotation = rw_quat_to_mat3(a.q)};
-    rw_dae_pose c = {.position = b.p, .rotation = rw_quat_to_mat3(b.q)};
-    rw_dae_joint_frames f;
-    rw_dae_joint_frames_at(joint, &p, &c, &f);
-    rw_dae_joint_error(joint, &f, phi);
+    rw_joint_pose p = {.position = a.p, .rotation = rw_quat_to_mat3(a.q)};
+    rw_joint_pose c = {.position = b.p, .rotation = rw_quat_to_mat3(b.q)};
+    rw_joint_frames f;
+    rw_joint_geometry_frames_at(joint, &p, &c, &f);
+    rw_joint_geometry_error(joint, &f, phi);
 }
 
 static void jacobian_and_gamma_are_derivatives_of_the_error_for_any_motion(void** state) {
     (void)state;
     for (int type = 0; type < RW_JOINT_TYPE_COUNT; type++)
         for (int repeat = 0; repeat < 20; repeat++) {
-            rw_dae_joint joint = random_joint((rw_joint_type)type);
+            rw_joint_geometry joint = random_joint((rw_joint_type)type);
             path paths[2] = {random_path(), random_path()};
-            rw_dae_pose pose[2];
+            rw_joint_pose pose[2];
             rw_vec3 a[2], w[2];
             for (int k = 0; k < 2; k++)
                 sample(follow_path, &paths[k], 0.3, &pose[k], &a[k], &w[k]);
-            rw_dae_joint_frames f;
-            rw_dae_joint_frames_at(&joint, &pose[0], &pose[1], &f);
-            rw_dae_row rows[6];
+            rw_joint_frames f;
+            rw_joint_geometry_frames_at(&joint, &pose[0], &pose[1], &f);
+            rw_joint_row rows[6];
             double gamma[6], before[6], now[6], after[6];
-            rw_dae_joint_jacobian(&joint, &f, rows);
-            rw_dae_joint_gamma(&joint, &f, &pose[0], &pose[1], gamma);
+            rw_joint_geometry_jacobian(&joint, &f, rows);
+            rw_joint_geometry_gamma(&joint, &f, &pose[0], &pose[1], gamma);
             error_at(&joint, follow_path, paths, 0.3 - step, before);
             error_at(&joint, follow_path, paths, 0.3, now);
             error_at(&joint, follow_path, paths, 0.3 + step, after);
             for (int k = 0; k < joint.row_count; k++) {
-                double rate = rw_dae_joint_row_rate(&rows[k], &pose[0], &pose[1]);
+                double rate = rw_joint_geometry_row_rate(&rows[k], &pose[0], &pose[1]);
                 rw_assert_near(rate, (after[k] - before[k]) / (2 * step), 3e-6);
                 double second = (after[k] - 2 * now[k] + before[k]) / (step * step);
                 rw_assert_near(row_apply(&rows[k], a[0], w[0], a[1], w[1]) - gamma[k], second,
@@ -117,7 +117,7 @@ static void jacobian_and_gamma_are_derivatives_of_the_error_for_any_motion(void*
 
 // A child that moves on its parent as the joint allows, with given coordinates in time.
 typedef struct jointed {
-    const rw_dae_joint* joint;
+    const rw_joint_geometry* joint;
     path parent;
     double c[4][3]; // coordinates as polynomials; SPHERICAL: rotation vector
 } jointed;
@@ -178,35 +178,35 @@ static void allowed_motion_meets_every_row_and_gives_back_its_coordinates(void**
     (void)state;
     for (int type = 0; type < RW_JOINT_TYPE_COUNT; type++)
         for (int repeat = 0; repeat < 20; repeat++) {
-            rw_dae_joint joint = random_joint((rw_joint_type)type);
+            rw_joint_geometry joint = random_joint((rw_joint_type)type);
             jointed j = {.joint = &joint, .parent = random_path()};
             for (int k = 0; k < 12; k++)
                 j.c[k / 3][k % 3] = uniform() * (k % 3 == 0 ? 2.0 : 1.0);
-            rw_dae_pose pose[2];
+            rw_joint_pose pose[2];
             rw_vec3 a[2], w[2];
             sample(follow_parent, &j, 0.2, &pose[0], &a[0], &w[0]);
             sample(follow_child, &j, 0.2, &pose[1], &a[1], &w[1]);
-            rw_dae_joint_frames f;
-            rw_dae_joint_frames_at(&joint, &pose[0], &pose[1], &f);
-            rw_dae_row rows[6];
+            rw_joint_frames f;
+            rw_joint_geometry_frames_at(&joint, &pose[0], &pose[1], &f);
+            rw_joint_row rows[6];
             double phi[6], gamma[6], violation[2];
-            rw_dae_joint_error(&joint, &f, phi);
-            rw_dae_joint_jacobian(&joint, &f, rows);
-            rw_dae_joint_gamma(&joint, &f, &pose[0], &pose[1], gamma);
+            rw_joint_geometry_error(&joint, &f, phi);
+            rw_joint_geometry_jacobian(&joint, &f, rows);
+            rw_joint_geometry_gamma(&joint, &f, &pose[0], &pose[1], gamma);
             for (int k = 0; k < joint.row_count; k++) {
                 rw_assert_near(phi[k], 0.0, 1e-14);
-                rw_assert_near(rw_dae_joint_row_rate(&rows[k], &pose[0], &pose[1]), 0.0, 2e-6);
+                rw_assert_near(rw_joint_geometry_row_rate(&rows[k], &pose[0], &pose[1]), 0.0, 2e-6);
                 rw_assert_near(row_apply(&rows[k], a[0], w[0], a[1], w[1]), gamma[k], 2e-5);
             }
-            rw_dae_joint_violation(&joint, &f, violation);
+            rw_joint_geometry_violation(&joint, &f, violation);
             rw_assert_near(violation[0], 0.0, 1e-14);
             rw_assert_near(violation[1], 0.0, 1e-14);
 
             double c[4], bias[3];
-            rw_dae_row rates[3];
-            rw_dae_joint_coordinate(&joint, &f, c);
-            rw_dae_joint_rates(&joint, &f, rates);
-            rw_dae_joint_rate_bias(&joint, &f, &pose[0], &pose[1], bias);
+            rw_joint_row rates[3];
+            rw_joint_geometry_coordinate(&joint, &f, c);
+            rw_joint_geometry_rates(&joint, &f, rates);
+            rw_joint_geometry_rate_bias(&joint, &f, &pose[0], &pose[1], bias);
             if (type == RW_JOINT_SPHERICAL) {
                 rw_quat q = joint_transform(&j, 0.2).q, before, after;
                 before = joint_transform(&j, 0.2 - step).q;
@@ -219,7 +219,7 @@ static void allowed_motion_meets_every_row_and_gives_back_its_coordinates(void**
                 rw_vec3_store(second,
                               rw_vec3_scale(rw_vec3_sub(two, one), 1.0 / (step * step)));
                 for (int k = 0; k < 3; k++) {
-                    rw_assert_near(rw_dae_joint_row_rate(&rates[k], &pose[0], &pose[1]), first[k],
+                    rw_assert_near(rw_joint_geometry_row_rate(&rates[k], &pose[0], &pose[1]), first[k],
                                    3e-6);
                     rw_assert_near(row_apply(&rates[k], a[0], w[0], a[1], w[1]) + bias[k],
                                    second[k], 1e-4);
@@ -229,7 +229,7 @@ static void allowed_motion_meets_every_row_and_gives_back_its_coordinates(void**
             for (int k = 0; k < joint.rate_count; k++) {
                 rw_assert_near(c[k], coordinate_at(&j, k, 0.2), 1e-14);
                 double rate = j.c[k][1] + 0.4 * j.c[k][2];
-                rw_assert_near(rw_dae_joint_row_rate(&rates[k], &pose[0], &pose[1]), rate, 2e-6);
+                rw_assert_near(rw_joint_geometry_row_rate(&rates[k], &pose[0], &pose[1]), rate, 2e-6);
                 rw_assert_near(row_apply(&rates[k], a[0], w[0], a[1], w[1]) + bias[k],
                                2.0 * j.c[k][2], 2e-5);
             }
@@ -244,17 +244,17 @@ static void a_joint_assembled_back_to_front_shows_its_true_angle(void** state) {
     for (int k = 0; k < 5; k++) {
         rw_joint_desc desc = {.type = types[k], .parent_frame = RW_FRAME_IDENTITY,
                               .child_frame = RW_FRAME_IDENTITY};
-        rw_dae_joint joint;
-        rw_dae_joint_init(&joint, &desc, -1, 0, rw_vec3_zero(), rw_vec3_zero());
-        rw_dae_pose world = {.rotation = rw_mat3_identity()}, body = world;
+        rw_joint_geometry joint;
+        rw_joint_geometry_init(&joint, &desc, -1, 0, rw_vec3_zero(), rw_vec3_zero());
+        rw_joint_pose world = {.rotation = rw_mat3_identity()}, body = world;
         body.rotation = rw_mat3_diagonal(1, -1, -1); // half a turn about x: the rows all vanish
-        rw_dae_joint_frames f;
-        rw_dae_joint_frames_at(&joint, &world, &body, &f);
+        rw_joint_frames f;
+        rw_joint_geometry_frames_at(&joint, &world, &body, &f);
         double phi[6], violation[2];
-        rw_dae_joint_error(&joint, &f, phi);
+        rw_joint_geometry_error(&joint, &f, phi);
         for (int r = 0; r < joint.row_count; r++)
             rw_assert_near(phi[r], 0.0, 1e-15);
-        rw_dae_joint_violation(&joint, &f, violation);
+        rw_joint_geometry_violation(&joint, &f, violation);
         rw_assert_near(violation[1], pi, 1e-15);
     }
 }

@@ -1,4 +1,4 @@
-#include "solvers/dae/dae_joint.h"
+#include "solvers/model/joint_geometry.h"
 
 #include <string.h>
 
@@ -17,9 +17,9 @@ static const struct {
     [RW_JOINT_SPHERICAL] = {3, 0, 3, 0},  [RW_JOINT_DISTANCE] = {1, 0, 0, 0},
 };
 
-void rw_dae_joint_init(rw_dae_joint* joint, const rw_joint_desc* desc, int32_t parent,
+void rw_joint_geometry_init(rw_joint_geometry* joint, const rw_joint_desc* desc, int32_t parent,
                        int32_t child, rw_vec3 parent_center, rw_vec3 child_center) {
-    *joint = (rw_dae_joint){.type = desc->type, .parent = parent, .child = child};
+    *joint = (rw_joint_geometry){.type = desc->type, .parent = parent, .child = child};
     joint->translation_count = type_table[desc->type].translation;
     joint->row_count = joint->translation_count + type_table[desc->type].rotation;
     joint->rate_count = type_table[desc->type].rates;
@@ -32,10 +32,10 @@ void rw_dae_joint_init(rw_dae_joint* joint, const rw_joint_desc* desc, int32_t p
     joint->distance = desc->distance;
 }
 
-unsigned rw_dae_joint_angle_mask(rw_joint_type type) { return type_table[type].angles; }
+unsigned rw_joint_geometry_angle_mask(rw_joint_type type) { return type_table[type].angles; }
 
-void rw_dae_joint_frames_at(const rw_dae_joint* joint, const rw_dae_pose* parent,
-                            const rw_dae_pose* child, rw_dae_joint_frames* f) {
+void rw_joint_geometry_frames_at(const rw_joint_geometry* joint, const rw_joint_pose* parent,
+                            const rw_joint_pose* child, rw_joint_frames* f) {
     f->parent_axes = rw_mat3_mul(parent->rotation, joint->parent_frame);
     f->child_axes = rw_mat3_mul(child->rotation, joint->child_frame);
     f->parent_arm = rw_mat3_apply(&parent->rotation, joint->parent_anchor);
@@ -50,9 +50,9 @@ static const int8_t dot_parent[3] = {2, 2, 0}, dot_child[3] = {0, 1, 1};
 // The parent axes onto which the sliding types project d: x and y, or the normal of PLANAR.
 static int slide_axis(rw_joint_type type, int row) { return type == RW_JOINT_PLANAR ? 2 : row; }
 
-static int is_point(const rw_dae_joint* joint) { return joint->translation_count == 3; }
+static int is_point(const rw_joint_geometry* joint) { return joint->translation_count == 3; }
 
-void rw_dae_joint_error(const rw_dae_joint* joint, const rw_dae_joint_frames* f, double* phi) {
+void rw_joint_geometry_error(const rw_joint_geometry* joint, const rw_joint_frames* f, double* phi) {
     if (is_point(joint)) {
         rw_vec3_store(phi, f->gap);
     } else if (joint->type == RW_JOINT_DISTANCE) {
@@ -68,20 +68,20 @@ void rw_dae_joint_error(const rw_dae_joint* joint, const rw_dae_joint_frames* f,
 }
 
 // A row along the unit vector n: +n on the child at arm `child_arm`, -n on the parent at `arm`.
-static inline void put_force_row(rw_dae_row* row, rw_vec3 n, rw_vec3 arm, rw_vec3 child_arm) {
+static inline void put_force_row(rw_joint_row* row, rw_vec3 n, rw_vec3 arm, rw_vec3 child_arm) {
     rw_vec3 p = rw_vec3_cross(n, arm), c = rw_vec3_cross(child_arm, n);
-    *row = (rw_dae_row){{-n.x, -n.y, -n.z, p.x, p.y, p.z}, {n.x, n.y, n.z, c.x, c.y, c.z}};
+    *row = (rw_joint_row){{-n.x, -n.y, -n.z, p.x, p.y, p.z}, {n.x, n.y, n.z, c.x, c.y, c.z}};
 }
 
 // A row of pure rotation: +n on the child, -n on the parent.
-static inline void put_torque_row(rw_dae_row* row, rw_vec3 n) {
-    *row = (rw_dae_row){{0, 0, 0, -n.x, -n.y, -n.z}, {0, 0, 0, n.x, n.y, n.z}};
+static inline void put_torque_row(rw_joint_row* row, rw_vec3 n) {
+    *row = (rw_joint_row){{0, 0, 0, -n.x, -n.y, -n.z}, {0, 0, 0, n.x, n.y, n.z}};
 }
 
 static inline rw_vec3 basis(int k) { return (rw_vec3){k == 0, k == 1, k == 2}; }
 
-void rw_dae_joint_jacobian(const rw_dae_joint* joint, const rw_dae_joint_frames* f,
-                           rw_dae_row* rows) {
+void rw_joint_geometry_jacobian(const rw_joint_geometry* joint, const rw_joint_frames* f,
+                           rw_joint_row* rows) {
     if (is_point(joint)) {
         for (int k = 0; k < 3; k++)
             put_force_row(&rows[k], basis(k), f->parent_arm, f->child_arm);
@@ -107,8 +107,8 @@ static inline rw_vec3 double_cross(rw_vec3 w, rw_vec3 a) {
 }
 
 // d's velocity, and the part of its acceleration that velocities cause.
-static void gap_motion(const rw_dae_joint_frames* f, const rw_dae_pose* parent,
-                       const rw_dae_pose* child, rw_vec3* rate, rw_vec3* centripetal) {
+static void gap_motion(const rw_joint_frames* f, const rw_joint_pose* parent,
+                       const rw_joint_pose* child, rw_vec3* rate, rw_vec3* centripetal) {
     rw_vec3 wp = rw_vec3_cross(parent->angular, f->parent_arm);
     rw_vec3 wc = rw_vec3_cross(child->angular, f->child_arm);
     *rate = rw_vec3_sub(rw_vec3_add(child->velocity, wc), rw_vec3_add(parent->velocity, wp));
@@ -122,8 +122,8 @@ static double slide_bias(rw_vec3 n, rw_vec3 w, rw_vec3 gap, rw_vec3 rate, rw_vec
            rw_vec3_dot(gap, double_cross(w, n));
 }
 
-void rw_dae_joint_gamma(const rw_dae_joint* joint, const rw_dae_joint_frames* f,
-                        const rw_dae_pose* parent, const rw_dae_pose* child, double* gamma) {
+void rw_joint_geometry_gamma(const rw_joint_geometry* joint, const rw_joint_frames* f,
+                        const rw_joint_pose* parent, const rw_joint_pose* child, double* gamma) {
     rw_vec3 rate, centripetal, wi = parent->angular, wj = child->angular;
     gap_motion(f, parent, child, &rate, &centripetal);
     if (is_point(joint)) {
@@ -150,13 +150,13 @@ void rw_dae_joint_gamma(const rw_dae_joint* joint, const rw_dae_joint_frames* f,
 }
 
 // Angle of the child about the parent's z.
-static double angle_about_z(const rw_dae_joint_frames* f) {
+static double angle_about_z(const rw_joint_frames* f) {
     rw_vec3 x = rw_mat3_column(&f->child_axes, 0);
     return rw_trig_atan2(rw_vec3_dot(x, rw_mat3_column(&f->parent_axes, 1)),
                          rw_vec3_dot(x, rw_mat3_column(&f->parent_axes, 0)));
 }
 
-void rw_dae_joint_coordinate(const rw_dae_joint* joint, const rw_dae_joint_frames* f,
+void rw_joint_geometry_coordinate(const rw_joint_geometry* joint, const rw_joint_frames* f,
                              double* values) {
     rw_vec3 z = rw_mat3_column(&f->parent_axes, 2);
     switch (joint->type) {
@@ -192,8 +192,8 @@ void rw_dae_joint_coordinate(const rw_dae_joint* joint, const rw_dae_joint_frame
     }
 }
 
-void rw_dae_joint_rates(const rw_dae_joint* joint, const rw_dae_joint_frames* f,
-                        rw_dae_row* rows) {
+void rw_joint_geometry_rates(const rw_joint_geometry* joint, const rw_joint_frames* f,
+                        rw_joint_row* rows) {
     rw_vec3 z = rw_mat3_column(&f->parent_axes, 2);
     rw_vec3 arm = rw_vec3_add(f->parent_arm, f->gap);
     switch (joint->type) {
@@ -227,8 +227,8 @@ void rw_dae_joint_rates(const rw_dae_joint* joint, const rw_dae_joint_frames* f,
     }
 }
 
-void rw_dae_joint_rate_bias(const rw_dae_joint* joint, const rw_dae_joint_frames* f,
-                            const rw_dae_pose* parent, const rw_dae_pose* child, double* bias) {
+void rw_joint_geometry_rate_bias(const rw_joint_geometry* joint, const rw_joint_frames* f,
+                            const rw_joint_pose* parent, const rw_joint_pose* child, double* bias) {
     rw_vec3 rate, centripetal, wi = parent->angular, wj = child->angular;
     rw_vec3 relative = rw_vec3_sub(wj, wi);
     gap_motion(f, parent, child, &rate, &centripetal);
@@ -268,10 +268,10 @@ void rw_dae_joint_rate_bias(const rw_dae_joint* joint, const rw_dae_joint_frames
     }
 }
 
-void rw_dae_joint_violation(const rw_dae_joint* joint, const rw_dae_joint_frames* f,
+void rw_joint_geometry_violation(const rw_joint_geometry* joint, const rw_joint_frames* f,
                             double violation[2]) {
-    double phi[RW_DAE_JOINT_MAX_ROWS];
-    rw_dae_joint_error(joint, f, phi);
+    double phi[RW_JOINT_MAX_ROWS];
+    rw_joint_geometry_error(joint, f, phi);
     double squares = 0.0;
     for (int k = 0; k < joint->translation_count; k++)
         squares += phi[k] * phi[k];
@@ -304,8 +304,8 @@ void rw_dae_joint_violation(const rw_dae_joint* joint, const rw_dae_joint_frames
     }
 }
 
-double rw_dae_joint_row_rate(const rw_dae_row* row, const rw_dae_pose* parent,
-                             const rw_dae_pose* child) {
+double rw_joint_geometry_row_rate(const rw_joint_row* row, const rw_joint_pose* parent,
+                             const rw_joint_pose* child) {
     const double *p = row->parent, *c = row->child;
     return p[0] * parent->velocity.x + p[1] * parent->velocity.y + p[2] * parent->velocity.z +
            p[3] * parent->angular.x + p[4] * parent->angular.y + p[5] * parent->angular.z +

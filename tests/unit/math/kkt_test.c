@@ -1,8 +1,8 @@
-#include "solvers/dae/kkt.h"
+#include "solvers/math/kkt.h"
 
 #include <stdlib.h>
 
-#include "solvers/dae/dae_joint.h"
+#include "solvers/model/joint_geometry.h"
 #include "solvers/math/so3.h"
 #include "tests/support/rw_test.h"
 
@@ -233,9 +233,9 @@ static void fill_of_a_row_of_four_bars_grows_linearly(void** state) {
 static void four_bar_matrix(rw_kkt* kkt, const builder* g, rw_quat turn, double epsilon) {
     // crank A on the ground at 0, coupler, crank B on the ground at (1, 0); unit square, axes z
     rw_vec3 center[3] = {{0, 0.5, 0}, {1, 0.5, 0}, {0.5, 1, 0}};
-    rw_dae_pose world = {.rotation = rw_mat3_identity()}, pose[3];
+    rw_joint_pose world = {.rotation = rw_mat3_identity()}, pose[3];
     for (int b = 0; b < 3; b++) {
-        pose[b] = (rw_dae_pose){.position = rw_quat_rotate(turn, center[b]),
+        pose[b] = (rw_joint_pose){.position = rw_quat_rotate(turn, center[b]),
                                 .rotation = rw_quat_to_mat3(turn)};
         double* m = rw_kkt_mass(kkt, b);
         memset(m, 0, 36 * sizeof *m);
@@ -261,13 +261,13 @@ static void four_bar_matrix(rw_kkt* kkt, const builder* g, rw_quat turn, double 
             rw_quat_store(desc.parent_frame.rotation, turn);
         }
         rw_vec3_store(desc.child_frame.position, rw_vec3_sub(pins[k].at, center[pins[k].b]));
-        rw_dae_joint joint;
-        rw_dae_joint_init(&joint, &desc, pins[k].a, pins[k].b, rw_vec3_zero(), rw_vec3_zero());
-        const rw_dae_pose* pa = pins[k].a < 0 ? &world : &pose[pins[k].a];
-        rw_dae_joint_frames f;
-        rw_dae_row rows[6];
-        rw_dae_joint_frames_at(&joint, pa, &pose[pins[k].b], &f);
-        rw_dae_joint_jacobian(&joint, &f, rows);
+        rw_joint_geometry joint;
+        rw_joint_geometry_init(&joint, &desc, pins[k].a, pins[k].b, rw_vec3_zero(), rw_vec3_zero());
+        const rw_joint_pose* pa = pins[k].a < 0 ? &world : &pose[pins[k].a];
+        rw_joint_frames f;
+        rw_joint_row rows[6];
+        rw_joint_geometry_frames_at(&joint, pa, &pose[pins[k].b], &f);
+        rw_joint_geometry_jacobian(&joint, &f, rows);
         int t = g->first[k];
         for (int i = 0; i < 5; i++) {
             if (pins[k].a >= 0)

@@ -1,11 +1,11 @@
-#include "solvers/dae/kkt.h"
+#include "solvers/math/kkt.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "solvers/base/arena.h"
 #include "solvers/base/check.h"
-#include "solvers/dae/kkt_order.h"
+#include "solvers/math/kkt_order.h"
 
 // Below this fraction of its own diagonal a pivot is held to be rounding: it is guarded.
 #define PIVOT_FLOOR 1e-15

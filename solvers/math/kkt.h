@@ -1,4 +1,4 @@
-// The linear algebra of the DAE solver: the regularised KKT system
+// The linear algebra of bodies and joints: the regularised KKT system
 //
 //     [ M    J' ] [ a      ]   [ Q     ]
 //     [ J   -E  ] [ lambda ] = [ gamma ]
