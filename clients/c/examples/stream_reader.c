@@ -26,8 +26,7 @@ static rw_status load_cable(rw_remote* session, rw_error* error) {
                              .kind = rw_pb_Attachment_Kind_CLAMP};
     rw_pb_Scene scene = {.name = "swinging cable",
                          .has_solver = true,
-                         .solver.has_rods = true,
-                         .solver.rods = rw_pb_RodSolver_Method_SCR,
+                         .solver = {.has_rods = true, .rods = rw_pb_RodSolver_Method_SCR},
                          .rods = RW_WIRE_FROM_ITEMS(&cable, 1),
                          .attachments = RW_WIRE_FROM_ITEMS(&grip, 1)};
     return rw_remote_load_scene(session, &scene, error);
