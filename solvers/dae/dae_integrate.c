@@ -58,7 +58,7 @@ double rw_dae_integrate_tolerance(const rw_dae_integrate* self, const double* y)
     double extent = 1.0;
     for (int64_t i = 0; i < self->size; i += RW_DAE_WIDTH)
         extent = fmax(extent, rw_vec3_max_abs(rw_vec3_load(y + i)));
-    return 1e-12 * extent;
+    return 1e-14 * extent;
 }
 
 // Continues the reference angles of all joints at the loaded state, h after the last time.

@@ -37,7 +37,8 @@ rw_status rw_dae_integrate_step(rw_dae_integrate* self, rw_integrator method, rw
 // loaded.
 rw_status rw_dae_integrate_finish(rw_dae_integrate* self, double* y, double h);
 
-// The bound on position errors that projection works to: 1e-12, relative to the scene's extent.
+// The bound on position errors that projection works to: 1e-14, relative to the scene's extent, near
+// rounding. Next to a singular position an error e of a row lets the mechanism off by sqrt(e).
 double rw_dae_integrate_tolerance(const rw_dae_integrate* self, const double* y);
 
 // Fills the fault with the first body whose numbers are not finite, or with `text`.

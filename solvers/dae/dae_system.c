@@ -571,7 +571,7 @@ rw_status rw_dae_system_project(rw_dae_system* s, double* y, double tolerance, i
     rw_dae_system_load(s, y);
     double error = rw_dae_system_errors(s, s->row);
     for (int round = 0; round < rounds && error > tolerance; round++) {
-        bool stale = reuse && round < 2 && s->is_factored;
+        bool stale = reuse && s->is_factored;
         if (!stale)
             RW_TRY(rw_dae_system_factor(s));
         solve_rows(s, -1.0);
@@ -585,10 +585,12 @@ rw_status rw_dae_system_project(rw_dae_system* s, double* y, double tolerance, i
         rw_dae_system_move(s, y);
         rw_dae_system_load(s, y);
         double next = rw_dae_system_errors(s, s->row);
-        if (round >= 2 && next >= error && error < 1e3 * tolerance) { // rounding: no better to get
-            error = next;
+        bool slow = next > 0.5 * error; // (next to a singular position Newton's steps give 1/4)
+        if (slow && !stale && next < 1e3 * tolerance) {
+            error = next; // rounding: no better to get
             break;
         }
+        reuse = reuse && next < 0.01 * error;
         error = next;
     }
     if (worst)
