@@ -158,8 +158,8 @@ class Film:
                     parts.append(frame[name])
         for spring in self._springs:
             for anchor in (spring.a, spring.b):
-                if not anchor.body and not anchor.rod and len(anchor.position) == 3:
-                    parts.append(np.array([anchor.position]))
+                if not anchor.body and not anchor.rod:
+                    parts.append(np.array([anchor.position or [0.0, 0.0, 0.0]]))
         return _View(np.concatenate(parts), self._up)
 
     def _draw_trails(self, canvas: _Canvas) -> None:

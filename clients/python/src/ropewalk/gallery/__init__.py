@@ -39,12 +39,12 @@ SCENES: dict[str, Exhibit] = {
         Exhibit("swing", rods.swing, "a rubber cord falls and swings, a tumbling brick flies past", 0.9, 16),
         Exhibit("free-top", mechanisms.free_top, "a symmetric body precesses without torque", 3.0, 7),
         Exhibit(
-            "spring-pendulum", mechanisms.spring_pendulum, "a mass on a spring: swinging becomes bouncing", 8.0, 60
+            "spring-pendulum", mechanisms.spring_pendulum, "a mass on a spring: bouncing becomes swinging", 4.2, 22
         ),
         Exhibit("cantilever", rods.cantilever, "a clamped elastic beam falls under its own weight", 0.6, 12),
         Exhibit("slinky", reference.slinky, "a slinky of 80 turns, held at both ends, is let go", 1.0, 4),
         Exhibit("tree", reference.tree, "a tree of 3,327 vertices under its own weight", 1.0, 4),
-        Exhibit("rod-net", rods.net, "a net of elastic rods in a gust", 2.5, 5),
+        Exhibit("rod-net", rods.net, "a net of elastic rods in a gust", 2.0, 4),
     )
 }
 

@@ -26,7 +26,7 @@ def free_top() -> SceneBuilder:
 
 
 def spring_pendulum() -> SceneBuilder:
-    """A 1 kg mass on a spring whose bounce is twice as fast as its swing, so that one feeds the other.
+    """A 1 kg mass on a spring whose bounce is twice as fast as its swing, so that one feeds the other and takes it back.
 
     k = 4 m g / L with the hanging length L = 1 m; the spring is 0.75 m long without load.
     """
@@ -36,7 +36,7 @@ def spring_pendulum() -> SceneBuilder:
         mass=1.0,
         inertia=[0.004, 0.004, 0.004, 0, 0, 0],
         position=[0.12, 0, -1.25],
-        shapes=[{"sphere": {"radius": 0.1}}],
+        shapes=[{"sphere": {"radius": 0.03}}],
     )
     scene.force(
         "spring",

@@ -91,8 +91,8 @@ def net(rows: int = 13, columns: int = 19, spacing: float = 0.12) -> SceneBuilde
         section={"radius": 0.004},
         density=1100,
         young_modulus=3e6,
-        # A cylinder across the wind, c = 1.1, at 12 m/s: air density x c x diameter / 2 x speed / mass per length.
-        drag=0.5 * 1.2 * 1.1 * 0.008 * 12 / (1100 * np.pi * 0.004**2),
+        # A cylinder across the wind: air density x 1.1 x diameter / 2, per length.
+        quadratic_drag=0.5 * 1.2 * 1.1 * 0.008,
     )
     for column in range(0, columns, 3):
         scene.attachment(f"hook.{column}", rod="net", node=int(vertices[0, column]), kind="PIN")
@@ -101,7 +101,7 @@ def net(rows: int = 13, columns: int = 19, spacing: float = 0.12) -> SceneBuilde
         "wind",
         piecewise_linear={
             "time": [0, 0.2, 0.6, 1.4, 2.2],
-            "value": [[0, 0, 0], [0, 0, 0], [2, 14, 1], [1, 11, 0], [0, 2, 0]],
+            "value": [[0, 0, 0], [0, 0, 0], [3, 16, 2], [2, 12, 1], [0, 3, 0]],
         },
     )
     return scene
