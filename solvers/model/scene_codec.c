@@ -22,6 +22,7 @@
 #define MAGIC 0x4d445752u // "RWDM"
 #define VERSION 1u
 #define ID_SLOT_BITS 24
+#define ARRAY_ALIGNMENT ((size_t)8)
 
 static const char* const plural[RW_KIND_COUNT] = {"bodies",      "joints", "couplings", "rods",
                                                   "attachments", "forces", "inputs"};
@@ -46,52 +47,65 @@ static uint32_t layout_of_kind(rw_kind kind) {
 
 #define WRITE(buffer, value) RW_TRY(rw_buffer_append((buffer), &(value), sizeof(value)))
 
-static rw_status write_array(rw_buffer* buffer, const void* data, size_t count, size_t item_bytes) {
+// Where the model begins in the buffer: arrays are aligned to it.
+typedef struct writer {
+    rw_buffer* buffer;
+    size_t start;
+} writer;
+
+static size_t padding_at(size_t offset) { return (ARRAY_ALIGNMENT - offset % ARRAY_ALIGNMENT) % ARRAY_ALIGNMENT; }
+
+static rw_status write_array(writer* w, const void* data, size_t count, size_t item_bytes) {
     uint64_t count64 = count;
-    WRITE(buffer, count64);
-    return count > 0 ? rw_buffer_append(buffer, data, count * item_bytes) : RW_STATUS_OK;
+    WRITE(w->buffer, count64);
+    if (count == 0) {
+        return RW_STATUS_OK;
+    }
+    // Aligned, so that reading can look at it where it lies.
+    RW_TRY(rw_buffer_append(w->buffer, NULL, padding_at(w->buffer->size_bytes - w->start)));
+    return rw_buffer_append(w->buffer, data, count * item_bytes);
 }
 
-static rw_status write_field(rw_buffer* buffer, const rw_desc_field* field, const void* desc) {
+static rw_status write_field(writer* w, const rw_desc_field* field, const void* desc) {
     const char* at = (const char*)desc + field->offset;
     switch (field->type) {
     case RW_DESC_TEXT: {
         uint16_t length = (uint16_t)strnlen(at, field->count);
-        WRITE(buffer, length);
-        return rw_buffer_append(buffer, at, length);
+        WRITE(w->buffer, length);
+        return rw_buffer_append(w->buffer, at, length);
     }
     case RW_DESC_BOOL: {
         uint8_t value = *(const bool*)at ? 1 : 0;
-        WRITE(buffer, value);
+        WRITE(w->buffer, value);
         return RW_STATUS_OK;
     }
     case RW_DESC_ENUM:
     case RW_DESC_U32:
-        return rw_buffer_append(buffer, at, sizeof(uint32_t));
+        return rw_buffer_append(w->buffer, at, sizeof(uint32_t));
     case RW_DESC_F64:
     case RW_DESC_ROTATION:
-        return rw_buffer_append(buffer, at, field->count * sizeof(double));
+        return rw_buffer_append(w->buffer, at, field->count * sizeof(double));
     case RW_DESC_DOUBLES:
     case RW_DESC_ROTATIONS: {
         const rw_doubles* view = (const rw_doubles*)(const void*)at;
-        return write_array(buffer, view->data, view->count, sizeof(double));
+        return write_array(w, view->data, view->count, sizeof(double));
     }
     case RW_DESC_UINTS: {
         const rw_uints* view = (const rw_uints*)(const void*)at;
-        return write_array(buffer, view->data, view->count, sizeof(uint32_t));
+        return write_array(w, view->data, view->count, sizeof(uint32_t));
     }
     case RW_DESC_SIZE: {
         uint32_t value = (uint32_t) * (const size_t*)(const void*)at;
-        WRITE(buffer, value);
+        WRITE(w->buffer, value);
         return RW_STATUS_OK;
     }
     }
     return RW_STATUS_OK;
 }
 
-static rw_status write_fields(rw_buffer* buffer, rw_desc_fields list, const void* desc) {
+static rw_status write_fields(writer* w, rw_desc_fields list, const void* desc) {
     for (uint32_t i = 0; i < list.count; i++) {
-        RW_TRY(write_field(buffer, &list.fields[i], desc));
+        RW_TRY(write_field(w, &list.fields[i], desc));
     }
     return RW_STATUS_OK;
 }
@@ -122,36 +136,36 @@ static const void* desc_of(const rw_model* model, rw_kind kind, int32_t i) {
     return NULL;
 }
 
-static rw_status write_resolved(rw_buffer* buffer, const rw_model* model, rw_kind kind,
+static rw_status write_resolved(writer* w, const rw_model* model, rw_kind kind,
                                 int32_t i) {
     if (kind == RW_KIND_BODY) {
         const rw_body_desc* desc = &model->bodies.items[i].desc;
         for (size_t s = 0; s < desc->shape_count; s++) {
-            RW_TRY(write_fields(buffer, rw_desc_fields_of_shape(), &desc->shapes[s]));
+            RW_TRY(write_fields(w, rw_desc_fields_of_shape(), &desc->shapes[s]));
         }
     } else if (kind == RW_KIND_ROD) {
-        WRITE(buffer, model->rods.items[i].frame_count);
-        WRITE(buffer, model->rods.items[i].element_count);
+        WRITE(w->buffer, model->rods.items[i].frame_count);
+        WRITE(w->buffer, model->rods.items[i].element_count);
     } else if (kind == RW_KIND_ATTACHMENT) {
-        WRITE(buffer, model->attachments.items[i].target.position);
-        WRITE(buffer, model->attachments.items[i].target.rotation);
+        WRITE(w->buffer, model->attachments.items[i].target.position);
+        WRITE(w->buffer, model->attachments.items[i].target.rotation);
     } else if (kind == RW_KIND_FORCE) {
-        WRITE(buffer, model->forces.items[i].rest_length);
+        WRITE(w->buffer, model->forces.items[i].rest_length);
     }
     return RW_STATUS_OK;
 }
 
-static rw_status write_kind(rw_buffer* buffer, const rw_model* model, rw_kind kind) {
+static rw_status write_kind(writer* w, const rw_model* model, rw_kind kind) {
     uint32_t layout = layout_of_kind(kind);
     int32_t count = rw_model_count(model, kind);
-    WRITE(buffer, layout);
-    WRITE(buffer, count);
-    RW_TRY(write_ids(buffer, &model->ids[kind]));
+    WRITE(w->buffer, layout);
+    WRITE(w->buffer, count);
+    RW_TRY(write_ids(w->buffer, &model->ids[kind]));
     for (int32_t i = 0; i < count; i++) {
         rw_id id = rw_model_id(model, kind, i);
-        WRITE(buffer, id);
-        RW_TRY(write_fields(buffer, rw_desc_fields_of(kind), desc_of(model, kind, i)));
-        RW_TRY(write_resolved(buffer, model, kind, i));
+        WRITE(w->buffer, id);
+        RW_TRY(write_fields(w, rw_desc_fields_of(kind), desc_of(model, kind, i)));
+        RW_TRY(write_resolved(w, model, kind, i));
     }
     return RW_STATUS_OK;
 }
@@ -173,7 +187,56 @@ static rw_status write_applied(rw_buffer* buffer, const rw_applied* applied) {
     return RW_STATUS_OK;
 }
 
+// At most what the fields take, so that the buffer grows once: its growth copies all bytes.
+static size_t most_bytes(rw_desc_fields list, const void* desc) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < list.count; i++) {
+        const rw_desc_field* field = &list.fields[i];
+        const char* at = (const char*)desc + field->offset;
+        switch (field->type) {
+        case RW_DESC_TEXT: bytes += sizeof(uint16_t) + field->count; break;
+        case RW_DESC_BOOL:
+        case RW_DESC_ENUM:
+        case RW_DESC_U32:
+        case RW_DESC_SIZE: bytes += sizeof(uint32_t); break;
+        case RW_DESC_F64:
+        case RW_DESC_ROTATION: bytes += field->count * sizeof(double); break;
+        case RW_DESC_DOUBLES:
+        case RW_DESC_ROTATIONS:
+            bytes += sizeof(uint64_t) + ARRAY_ALIGNMENT +
+                     ((const rw_doubles*)(const void*)at)->count * sizeof(double);
+            break;
+        case RW_DESC_UINTS:
+            bytes += sizeof(uint64_t) + ARRAY_ALIGNMENT +
+                     ((const rw_uints*)(const void*)at)->count * sizeof(uint32_t);
+            break;
+        }
+    }
+    return bytes;
+}
+
+static size_t most_bytes_of_model(const rw_model* model) {
+    const size_t slack = 64; // id, what was resolved, counts
+    size_t bytes = slack + sizeof(rw_scene);
+    for (int kind = 0; kind < RW_KIND_COUNT; kind++) {
+        bytes += slack + (size_t)model->ids[kind].slot_count * sizeof(rw_id_slot);
+        for (int32_t i = 0; i < rw_model_count(model, (rw_kind)kind); i++) {
+            bytes += slack + most_bytes(rw_desc_fields_of((rw_kind)kind),
+                                        desc_of(model, (rw_kind)kind, i));
+        }
+    }
+    for (int32_t i = 0; i < model->bodies.count; i++) {
+        const rw_body_desc* desc = &model->bodies.items[i].desc;
+        for (size_t k = 0; k < desc->shape_count; k++) {
+            bytes += most_bytes(rw_desc_fields_of_shape(), &desc->shapes[k]);
+        }
+    }
+    return bytes + (size_t)model->applied.count * (sizeof(rw_applied_wrench) + slack);
+}
+
 rw_status rw_scene_codec_write(const rw_model* model, rw_buffer* buffer) {
+    RW_TRY(rw_buffer_reserve(buffer, most_bytes_of_model(model)));
+    writer w = {buffer, buffer->size_bytes};
     uint32_t head[3] = {MAGIC, VERSION, layout_of(rw_desc_fields_of_options())};
     WRITE(buffer, head);
     rw_scene options;
@@ -184,9 +247,9 @@ rw_status rw_scene_codec_write(const rw_model* model, rw_buffer* buffer) {
     options.time_step = model->time_step;
     options.substeps = model->substeps;
     options.solver = model->solver;
-    RW_TRY(write_fields(buffer, rw_desc_fields_of_options(), &options));
+    RW_TRY(write_fields(&w, rw_desc_fields_of_options(), &options));
     for (int kind = 0; kind < RW_KIND_COUNT; kind++) {
-        RW_TRY(write_kind(buffer, model, (rw_kind)kind));
+        RW_TRY(write_kind(&w, model, (rw_kind)kind));
     }
     return write_applied(buffer, &model->applied);
 }
@@ -194,9 +257,10 @@ rw_status rw_scene_codec_write(const rw_model* model, rw_buffer* buffer) {
 // ---- Reading ----
 
 typedef struct reader {
+    const unsigned char* start;
     const unsigned char* at;
     const unsigned char* end;
-    rw_arena arena; // arrays of the object that is being read
+    rw_arena arena; // shapes and unaligned arrays of the object that is being read
     rw_error* error;
 } reader;
 
@@ -217,15 +281,27 @@ static rw_status take(reader* r, void* to, size_t bytes) {
 
 #define TAKE(reader, value) RW_TRY(take((reader), &(value), sizeof(value)))
 
+// Gives a view into the bytes where the array lies aligned there, else a copy.
 static rw_status take_array(reader* r, size_t item_bytes, const void** data, size_t* count) {
     uint64_t claimed = 0;
     TAKE(r, claimed);
-    if (claimed > (uint64_t)(r->end - r->at) / item_bytes) {
-        return broken(r, "an array is longer than the bytes");
-    }
     *data = NULL;
     *count = (size_t)claimed;
     if (claimed == 0) {
+        return RW_STATUS_OK;
+    }
+    uint64_t padding = 0;
+    RW_TRY(take(r, &padding, padding_at((size_t)(r->at - r->start))));
+    if (padding != 0) {
+        return broken(r, "what fills the gap before an array is not 0");
+    }
+    if (claimed > (uint64_t)(r->end - r->at) / item_bytes) {
+        return broken(r, "an array is longer than the bytes");
+    }
+    size_t bytes = (size_t)claimed * item_bytes;
+    if ((uintptr_t)r->at % item_bytes == 0) {
+        *data = r->at;
+        r->at += bytes;
         return RW_STATUS_OK;
     }
     void* copy = rw_arena_array(&r->arena, (size_t)claimed, item_bytes);
@@ -233,7 +309,7 @@ static rw_status take_array(reader* r, size_t item_bytes, const void** data, siz
         RW_FAIL(r->error, RESOURCE_EXHAUSTED, "", "no memory for the snapshot's arrays");
     }
     *data = copy;
-    return take(r, copy, (size_t)claimed * item_bytes);
+    return take(r, copy, bytes);
 }
 
 static rw_status take_number(reader* r, void* to, uint32_t limit) {
@@ -604,7 +680,7 @@ static rw_status take_model(reader* r, rw_model* model) {
 
 rw_status rw_scene_codec_read(rw_model* model, const unsigned char** at, const unsigned char* end,
                               rw_error* error) {
-    reader r = {.at = *at, .end = end, .error = error};
+    reader r = {.start = *at, .at = *at, .end = end, .error = error};
     rw_arena_init(&r.arena, model->alloc);
     rw_status status = take_model(&r, model);
     rw_arena_finish(&r.arena);
