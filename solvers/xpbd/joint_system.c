@@ -9,6 +9,7 @@
 #include "solvers/math/kkt.h"
 #include "solvers/math/so3.h"
 #include "solvers/math/trig.h"
+#include "solvers/xpbd/joint_placement.h"
 
 #define ACTIVE_SET_ROUNDS 6
 #define REDUNDANCY 1e-10 // regularisation of loops against the diagonal of J A^-1 J'
@@ -46,6 +47,7 @@ struct rw_joint_system {
     int32_t* node_body;          // (dynamic bodies)
     int32_t node_count;
     bool* holds;                 // (bodies)
+    uint8_t* marks;              // scratch of joint_placement (bodies)
     constraint* constraints;
     int32_t constraint_count;
     int32_t* slot_node; // nodes that each constraint acts on
@@ -354,12 +356,13 @@ rw_status rw_joint_system_prepare(rw_joint_system* self, const rw_state* state,
     self->body_node = rw_arena_array(arena, bodies, sizeof *self->body_node);
     self->node_body = rw_arena_array(arena, bodies, sizeof *self->node_body);
     self->holds = rw_arena_array(arena, bodies, sizeof *self->holds);
+    self->marks = rw_arena_array(arena, bodies, sizeof *self->marks);
     self->rate_rows =
         rw_arena_array(arena, (size_t)model->joints.rate_count, sizeof *self->rate_rows);
     self->start =
         rw_arena_array(arena, (size_t)model->joints.coordinate_count, sizeof *self->start);
     if (self->joints == NULL || self->frames == NULL || self->body_node == NULL ||
-        self->node_body == NULL || self->holds == NULL || self->rate_rows == NULL ||
+        self->node_body == NULL || self->holds == NULL || self->marks == NULL || self->rate_rows == NULL ||
         self->start == NULL) {
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory for %d joints", model->joints.count);
     }
@@ -409,19 +412,20 @@ bool rw_joint_system_holds(const rw_joint_system* self, int32_t body) {
     return self->holds[body];
 }
 
-void rw_joint_system_begin(rw_joint_system* self, const rw_step* step) {
-    self->h = step->h;
-    if (self->field_counts[1] > 0) {
-        memcpy(self->start, self->coordinate, (size_t)self->field_counts[1] * sizeof(double));
-    }
-}
-
 void rw_joint_system_follow(rw_joint_system* self, const rw_state* state) {
     for (int32_t i = 0; i < self->field_counts[0]; i++) {
         double* values = &self->coordinate[self->model->joints.items[i].coordinate_first];
         double near[4];
         memcpy(near, values, (size_t)self->joint_sizes[2 * i] * sizeof *near);
         coordinates_at(self, state, i, near, values);
+    }
+}
+
+void rw_joint_system_begin(rw_joint_system* self, const rw_step* step) {
+    self->h = step->h;
+    rw_joint_system_follow(self, step->from);
+    if (self->field_counts[1] > 0) {
+        memcpy(self->start, self->coordinate, (size_t)self->field_counts[1] * sizeof(double));
     }
 }
 
@@ -998,10 +1002,9 @@ rw_status rw_joint_system_solve(rw_joint_system* self, const rw_step* step, cons
 
 void rw_joint_system_coordinate(rw_joint_system* self, const rw_state* state, int32_t joint,
                                 double* values) {
-    (void)state;
+    // From the state, which a Set* may have changed; the stored ones tell the turn.
     const rw_joint* record = &self->model->joints.items[joint];
-    memcpy(values, &self->coordinate[record->coordinate_first],
-           (size_t)record->coordinate_count * sizeof *values);
+    coordinates_at(self, state, joint, &self->coordinate[record->coordinate_first], values);
 }
 
 void rw_joint_system_rate(rw_joint_system* self, const rw_state* state, int32_t joint,
@@ -1034,6 +1037,18 @@ void rw_joint_system_violation(rw_joint_system* self, const rw_state* state, int
                                double violation[2]) {
     rw_joint_frames frames = frames_at(&self->joints[joint], state);
     rw_joint_geometry_violation(&self->joints[joint], &frames, violation);
+}
+
+rw_status rw_joint_system_set(rw_joint_system* self, rw_state* state, int32_t joint,
+                              const double* coordinate, const double* rate, rw_error* error) {
+    const rw_joint* record = &self->model->joints.items[joint];
+    RW_TRY(rw_joint_placement_set(self->model, &self->joints[joint], joint, coordinate, rate,
+                                  self->marks, state, error));
+    if (coordinate != NULL) {
+        memcpy(&self->coordinate[record->coordinate_first], coordinate,
+               (size_t)record->coordinate_count * sizeof *coordinate);
+    }
+    return RW_STATUS_OK;
 }
 
 rw_solver_fields rw_joint_system_fields(rw_joint_system* self) {

@@ -61,6 +61,10 @@ void rw_joint_system_reaction(const rw_joint_system* system, int32_t joint, doub
 void rw_joint_system_violation(rw_joint_system* system, const rw_state* state, int32_t joint,
                                double violation[2]);
 
+// Moves the child's subtree so that the joint has these values (joint_placement.h); turns as given.
+rw_status rw_joint_system_set(rw_joint_system* system, rw_state* state, int32_t joint,
+                              const double* coordinate, const double* rate, rw_error* error);
+
 // The private state: coordinates with turns, reactions, efforts.
 rw_solver_fields rw_joint_system_fields(rw_joint_system* system);
 // After the motion was changed from outside: the count of turns follows the nearest branch.

@@ -191,12 +191,7 @@ static void joint_violation(void* self, const rw_state* state, int32_t joint,
 
 static rw_status set_joint(void* self, rw_state* state, int32_t joint, const double* coordinate,
                            const double* rate, rw_error* error) {
-    (void)self;
-    (void)state;
-    (void)joint;
-    (void)coordinate;
-    (void)rate;
-    RW_FAIL(error, UNIMPLEMENTED, "", "joint coordinates can't be set with the XPBD solver yet");
+    return rw_joint_system_set(joints_of(self), state, joint, coordinate, rate, error);
 }
 
 const rw_solver_vtable* rw_xpbd_vtable(void) {
