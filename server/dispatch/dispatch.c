@@ -88,7 +88,7 @@ static const rw_dispatch_entry ENTRIES[] = {
     ROW(rollout, SESSION, RW_DISPATCH_HEAVY, NULL),
 
     ROW(query, SESSION, ASK, rw_commands_query_query),
-    ROW(subscribe, SESSION, ASK, rw_commands_stream_subscribe),
+    ROW(subscribe, SESSION, ASK | RW_DISPATCH_HEAVY, rw_commands_stream_subscribe),
     ROW(unsubscribe, LOOP, ALWAYS, rw_commands_stream_unsubscribe),
 
     ROW(snapshot, SESSION, ASK | RW_DISPATCH_HEAVY | RW_DISPATCH_WHEN_DRAINING,

@@ -459,8 +459,21 @@ static bool drop_oldest(rw_connection* connection) {
         if (one->subscriber->back_pressure || (one->frame->is_key && !has_newer_key(one))) {
             continue;
         }
+        const rw_subscriber* reader = one->subscriber;
+        bool is_key = one->frame->is_key;
         unlink_frame(connection, link);
         free_frame(connection, one, false);
+        // Without its key a frame is worthless: what was predicted from this one goes with it.
+        while (is_key && *link != NULL &&
+               !((*link)->subscriber == reader && (*link)->frame->is_key)) {
+            one = *link;
+            if (one->subscriber == reader) {
+                unlink_frame(connection, link);
+                free_frame(connection, one, false);
+            } else {
+                link = &one->next;
+            }
+        }
         return true;
     }
     return false;

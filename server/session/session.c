@@ -112,7 +112,7 @@ static rw_actor_verdict run_task(rw_session* session, int64_t slice_end_ns) {
     rw_session_publish(session);
     finish_task(session, task);
     if (session->publisher != NULL) {
-        rw_publisher_send_pending(session->publisher);
+        rw_publisher_send_pending(session->publisher, !rw_mailbox_is_empty(&session->mailbox));
     }
     return RW_ACTOR_IDLE;
 }
@@ -264,16 +264,18 @@ rw_status rw_session_step(rw_session* session, rw_task* task, rw_error* error) {
     }
     rw_metrics_add(&session->host->metrics, RW_METRICS_steps_total, 1);
     rw_metrics_add(&session->host->metrics, RW_METRICS_step_ns_total, end_ns - begin_ns);
+    int64_t done_ns = end_ns;
+    if (session->publisher != NULL && rw_publisher_group_count(session->publisher) > 0) {
+        rw_publisher_after_step(session->publisher);
+        done_ns = rw_clock_now_ns(); // what is expected of a step includes its frames
+    }
     if (!was_cold) {
         int64_t mean = atomic_load_explicit(&session->step_cost_ns, memory_order_relaxed);
-        atomic_store_explicit(&session->step_cost_ns, blend(mean, end_ns - begin_ns),
+        atomic_store_explicit(&session->step_cost_ns, blend(mean, done_ns - begin_ns),
                               memory_order_relaxed);
     }
     if (task != NULL) {
         task->wall_ns += end_ns - begin_ns;
-    }
-    if (session->publisher != NULL && rw_publisher_group_count(session->publisher) > 0) {
-        rw_publisher_after_step(session->publisher);
     }
     return RW_STATUS_OK;
 }

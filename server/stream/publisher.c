@@ -13,11 +13,14 @@
 #include "server/stream/subscribers.h"
 #include "solvers/base/check.h"
 
+enum { KEEP_BYTES = 4 << 20 }; // of each buffer of a thread, when a stream ends
+
 typedef struct group {
     struct group* next;
     uint64_t id;
     int32_t readers;
     bool is_pending; // a newcomer waits for a key frame
+    bool is_stale;   // a new epoch began: selection and encoder are those of the last one
     bool sends_layout; // with the next frame: a new epoch began
     rw_selection_request request; // what was asked for; owned
     rw_selection* selection;      // NULL: the epoch has nothing to show, or no memory
@@ -61,6 +64,18 @@ static scratch* thread_scratch(rw_alloc* alloc) {
         pthread_setspecific(scratch_key, own);
     }
     return own;
+}
+
+// After a large stream the thread should not keep its memory for ever.
+static void trim_scratch(void) {
+    pthread_once(&scratch_once, make_key);
+    scratch* own = pthread_getspecific(scratch_key);
+    if (own != NULL) {
+        rw_state_codec_trim_workspace(&own->workspace, KEEP_BYTES);
+        if (own->message.capacity_bytes > KEEP_BYTES) {
+            rw_buffer_finish(&own->message);
+        }
+    }
 }
 
 void rw_publisher_finish_thread(void) {
@@ -111,9 +126,12 @@ void rw_publisher_destroy(rw_publisher* publisher) {
 
 int32_t rw_publisher_group_count(const rw_publisher* publisher) { return publisher->group_count; }
 
-// Looks at the world as it is now: selection and encoder. On failure the group has neither.
+// Looks at the world as it is now: selection and encoder. On failure the group has neither, and is not
+// looked at again before the next epoch.
 static rw_status look(rw_publisher* publisher, group* one, rw_error* error) {
     rw_session* session = publisher->session;
+    forget_selection(publisher, one);
+    one->is_stale = false;
     RW_TRY(rw_selection_create(&one->request, session->world, &session->alloc, &one->selection,
                                error));
     rw_status status = rw_selection_make_encoder(one->selection, &session->alloc, &one->encoder,
@@ -162,6 +180,10 @@ rw_status rw_publisher_subscribe(rw_publisher* publisher, const rw_pb_Subscribe*
     rw_selection_request request;
     RW_TRY(rw_selection_read_request(message, &session->alloc, &request, error));
     group* one = find_like(publisher, &request);
+    rw_error stale;
+    if (one != NULL && one->is_stale) {
+        (void)look(publisher, one, &stale); // what this request gets is looked for below
+    }
     if (one != NULL && one->selection != NULL) {
         rw_selection_finish_request(&request);
     } else {
@@ -186,6 +208,7 @@ void rw_publisher_leave(rw_publisher* publisher, uint64_t id) {
             *link = one->next;
             publisher->group_count--;
             free_group(publisher, one);
+            trim_scratch();
             return;
         }
     }
@@ -246,7 +269,9 @@ static rw_status send(rw_publisher* publisher, group* one, scratch* own,
 // Encodes one frame of the present state. Without memory the frame is lost and the next is a key.
 static void publish(rw_publisher* publisher, group* one, bool key) {
     rw_session* session = publisher->session;
-    if (one->selection == NULL) {
+    rw_error error;
+    if ((one->is_stale && look(publisher, one, &error) != RW_STATUS_OK) || one->selection == NULL) {
+        one->is_pending = false; // nothing of what was asked for is left, or no memory
         return;
     }
     scratch* own = thread_scratch(&session->host->alloc);
@@ -259,7 +284,6 @@ static void publish(rw_publisher* publisher, group* one, bool key) {
                                     .time = rw_world_time(session->world),
                                     .key = key || one->is_pending};
     rw_state_encoder_frame encoded;
-    rw_error error;
     rw_selection_gather(one->selection, session->world);
     one->is_pending =
         rw_state_encoder_encode(one->encoder, &own->workspace, &stamp,
@@ -268,9 +292,10 @@ static void publish(rw_publisher* publisher, group* one, bool key) {
         send(publisher, one, own, &encoded) != RW_STATUS_OK;
 }
 
-void rw_publisher_send_pending(rw_publisher* publisher) {
+void rw_publisher_send_pending(rw_publisher* publisher, bool has_more) {
     for (group* one = publisher->groups; one != NULL; one = one->next) {
-        if (one->is_pending) {
+        // While a scene is being built command by command, one frame at the end is enough.
+        if (one->is_pending || (one->is_stale && !has_more)) {
             publish(publisher, one, true);
         }
     }
@@ -289,12 +314,7 @@ void rw_publisher_after_step(rw_publisher* publisher) {
 
 void rw_publisher_new_epoch(rw_publisher* publisher) {
     for (group* one = publisher->groups; one != NULL; one = one->next) {
-        rw_error error;
-        forget_selection(publisher, one);
-        // Nothing of what was asked for may be left: then nothing is sent until there is.
-        if (look(publisher, one, &error) == RW_STATUS_OK) {
-            one->sends_layout = true;
-            one->is_pending = true;
-        }
+        one->is_stale = true; // looked at when its next frame is due
+        one->sends_layout = true;
     }
 }

@@ -38,8 +38,9 @@ rw_status rw_publisher_subscribe(rw_publisher* publisher, const rw_pb_Subscribe*
                                  uint64_t subscription, rw_pb_SubscribeResult* result,
                                  rw_error* error);
 
-// Sends what newcomers wait for; after the answer to their Subscribe was posted.
-void rw_publisher_send_pending(rw_publisher* publisher);
+// Sends what newcomers wait for, after the answer to their Subscribe was posted; and the key frames of
+// a new epoch, unless the session `has_more` commands to do first.
+void rw_publisher_send_pending(rw_publisher* publisher, bool has_more);
 
 // One subscriber of a group less; the last one ends it.
 void rw_publisher_leave(rw_publisher* publisher, uint64_t group);
@@ -47,7 +48,8 @@ void rw_publisher_leave(rw_publisher* publisher, uint64_t group);
 // After each step: encodes the groups that are due.
 void rw_publisher_after_step(rw_publisher* publisher);
 
-// After a change of topology, Restore or Fork: groups look at the new world and send key frames.
+// After a change of topology, Restore or Fork: groups look at the new world before their next frame,
+// which is a key frame with the new layout.
 void rw_publisher_new_epoch(rw_publisher* publisher);
 
 int32_t rw_publisher_group_count(const rw_publisher* publisher);

@@ -387,14 +387,14 @@ rw_status rw_selection_make_encoder(const rw_selection* selection, rw_alloc* all
     rw_state_encoder_track tracks[RW_SELECTION_MAX_FIELDS];
     bool has_rods = selection->element_count > selection->body_count;
     for (int32_t i = 0; i < request->field_count; i++) {
-        bool is_turning = request->fields[i] == rw_pb_Stream_Field_ROTATION ||
-                          request->fields[i] == rw_pb_Stream_Field_ANGULAR_VELOCITY;
+        rw_state_codec_field field = (rw_state_codec_field)request->fields[i];
         tracks[i] = (rw_state_encoder_track){
-            .field = (rw_state_codec_field)request->fields[i],
+            .field = field,
             .count = selection->element_count,
             .chain_count = has_rods ? selection->chain_count : 0,
             .chain_starts = selection->starts,
-            .bound = is_turning ? request->rotation_bound : request->position_bound};
+            .bound = rw_state_codec_field_bound(field, request->position_bound,
+                                                request->rotation_bound)};
     }
     rw_state_encoder_options options = {
         .mode = request->mode == rw_pb_Stream_Mode_QUANTIZED ? RW_STATE_CODEC_QUANTIZED

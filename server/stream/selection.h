@@ -2,7 +2,7 @@
 // their numbers gathered for the encoder. Belongs to the session's actor: the thread that runs it.
 //
 // Elements are the selected bodies in creation order, then the streamed nodes of the selected rods.
-// Velocities in QUANTIZED mode have the bounds of their positions and rotations per second.
+// Bounds of velocities in QUANTIZED mode follow those of positions and rotations (state_codec.h).
 #pragma once
 
 #include <stdbool.h>

@@ -117,8 +117,8 @@ void rw_subscribers_remove_session(rw_session* session) {
 
 // ---- Frames ----
 
-// Whether the budget lets a frame pass. Keys always pass, on credit: without them what follows is
-// worthless.
+// Whether the budget lets a frame pass. A key may be larger than a second's budget, so it passes
+// on credit when there are no debts; what follows pays for it.
 static bool spend(rw_subscriber* subscriber, const rw_stream_frame* frame) {
     if (subscriber->budget <= 0) {
         return true;
@@ -130,7 +130,7 @@ static bool spend(rw_subscriber* subscriber, const rw_stream_frame* frame) {
     if (subscriber->credit > subscriber->budget) { // at most a second's worth
         subscriber->credit = subscriber->budget;
     }
-    if (!frame->is_key && subscriber->credit < (double)frame->size_bytes) {
+    if (subscriber->credit < (frame->is_key ? 0.0 : (double)frame->size_bytes)) {
         return false;
     }
     subscriber->credit -= (double)frame->size_bytes;
@@ -151,13 +151,20 @@ void rw_subscribers_deliver(rw_stream_frame* frame) {
             continue;
         }
         if (!frame->is_key && !one->has_key) {
-            continue; // frames of a key that the newcomer never got
+            if (one->last_key != NULL) { // else it is older than the newcomer
+                drop(one);
+            }
+            continue;
         }
         if (!spend(one, frame)) {
+            one->has_key = one->has_key && !frame->is_key;
             drop(one);
             continue;
         }
-        one->has_key = true;
+        if (frame->is_key) {
+            one->has_key = true;
+            one->last_key = frame;
+        }
         one->queued_bytes += frame->size_bytes;
         one->client->link->send_frame(one->client->connection, frame, one);
         hold(one);
@@ -174,6 +181,9 @@ void rw_subscribers_done(rw_subscriber* subscriber, const rw_stream_frame* frame
         rw_metrics_add(metrics, RW_METRICS_frames_sent_total, 1);
         rw_metrics_add(metrics, RW_METRICS_frame_bytes_total, (int64_t)frame->size_bytes);
     } else {
+        if (frame->is_key && frame == subscriber->last_key) {
+            subscriber->has_key = false;
+        }
         drop(subscriber);
     }
     if (subscriber->queued_bytes < RW_SUBSCRIBERS_HOLD_BYTES / 2) {

@@ -1,8 +1,10 @@
 // The readers of state frames, on the loop thread: which connection gets which group's frames, what
 // slow readers and byte budgets lose, and which readers a session must wait for.
 //
-// A frame may be lost for a reader as long as it has the key frame that later frames refer to: keys
-// are dropped only for newer keys. Replies are never touched.
+// A frame may be lost for a reader as long as it has the key frame that later frames refer to. A slow
+// reader's keys are dropped only for newer keys, and then with what was predicted from them; a key
+// that the byte budget does not allow takes the frames up to the next key with it. Replies are
+// never touched.
 #pragma once
 
 #include <stdbool.h>
@@ -24,6 +26,7 @@ typedef struct rw_subscriber {
     bool back_pressure; // never drops; the session waits
     bool is_holding;    // counted in session->holds
     bool has_key;       // the key that later frames refer to was queued
+    const rw_stream_frame* last_key; // queued last; only to be compared
     uint64_t sent, dropped;
     size_t queued_bytes; // wait in the connection
     double budget;       // bytes per second; 0 = none

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
+import itertools
 import threading
 from collections.abc import Iterator
 from types import TracebackType
@@ -257,6 +258,8 @@ class Subscription:
 
     def _put(self, message: Any) -> None:
         if self._queue_limit is not None and len(self._queue) >= self._queue_limit:
-            self._queue.popleft()
+            # The oldest goes, but not a key frame that the next ones need.
+            is_key = [one.sequence == one.key_sequence for one in itertools.islice(self._queue, 2)]
+            del self._queue[1 if is_key == [True, False] else 0]
             self.dropped += 1
         self._queue.append(message)
