@@ -373,8 +373,7 @@ static void predict_node(rw_fe_rods* self, const rw_step* step, int64_t i, rw_ve
     rw_vec3 w = rw_vec3_load(&from->frame_angular_velocity[3 * i]);
     rw_vec3 inertia = rw_vec3_load(&self->inertia[3 * i]);
     rw_quat q = rw_quat_load(&from->frame_rotation[4 * i]);
-    rw_vec3 torque = rw_quat_inverse_rotate(q, rw_vec3_load(&step->node_torque[3 * i]));
-    torque = rw_vec3_add(torque, rw_vec3_cross(rw_vec3_mul(inertia, w), w));
+    rw_vec3 torque = rw_vec3_cross(rw_vec3_mul(inertia, w), w);
     w = rw_vec3_add(w, rw_vec3_make(h * torque.x / inertia.x, h * torque.y / inertia.y,
                                     h * torque.z / inertia.z));
     rw_quat_store(&self->turn[4 * i],
@@ -469,7 +468,11 @@ static void node_terms(const rw_fe_rods* self, const rw_fe_rod* rod, int64_t i, 
         small_turn(&step->from->frame_rotation[4 * i], &step->to->frame_rotation[4 * i]);
     rw_vec3 t = rw_vec3_add_scaled(rw_vec3_scale(turn, -1 / (h * h)), -c / h, moved);
     rw_vec3 inertia = rw_vec3_load(&self->inertia[3 * i]);
-    rw_vec3_store(right + 3, rw_vec3_mul(inertia, t));
+    // Moments enter here, not in the prediction: h^2 torque / inertia of a light node may be many
+    // turns, which no rotation can tell.
+    rw_quat q = rw_quat_load(&step->to->frame_rotation[4 * i]);
+    rw_vec3 torque = rw_quat_inverse_rotate(q, rw_vec3_load(&step->node_torque[3 * i]));
+    rw_vec3_store(right + 3, rw_vec3_add(rw_vec3_mul(inertia, t), torque));
     for (int k = 0; k < 3; k++) {
         diagonal[k] = mass * (1 / (h * h) + c / h) + drag / h;
         diagonal[k + 3] = self->inertia[3 * i + k] * (1 / (h * h) + c / h);
