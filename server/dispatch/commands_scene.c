@@ -27,7 +27,9 @@ static rw_status find_blob(void* context, uint64_t id, const void** bytes, uint6
         if (items == NULL) {
             RW_FAIL(error, RESOURCE_EXHAUSTED, "", "the session's memory is exhausted");
         }
-        memcpy(items, held->items, (size_t)held->count * sizeof(rw_blob*));
+        if (held->count > 0) {
+            memcpy(items, held->items, (size_t)held->count * sizeof(rw_blob*));
+        }
         held->items = items;
         held->capacity = capacity;
     }
