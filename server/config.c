@@ -62,6 +62,8 @@ static const option OPTIONS[] = {
      "close a connection that has not said Hello by then"},
     {"drain-s", OPTION_SECONDS, AT(drain_s), 0, 1e6, "S", "30",
      "after SIGTERM, wait this long for what runs before cancelling it"},
+    {"parent", OPTION_COUNT, AT(parent_pid), 0, 1e9, "PID", "0",
+     "stop, as by SIGTERM, when this process, which started it, has ended"},
     {"log-level", OPTION_LEVEL, AT(log_level), 0, 0, "LEVEL", "info", "debug, info, warn or error"},
     {"log-format", OPTION_FORMAT, AT(log_format), 0, 0, "FORMAT", "logfmt", "logfmt or json"},
 };

@@ -29,6 +29,7 @@ typedef struct rw_config {
     int64_t max_upload_bytes;     // open blobs of one connection
     double hello_timeout_s;       // a connection that says nothing is closed
     double drain_s;               // how long SIGTERM waits for what runs
+    int64_t parent_pid;           // drain when that process is no longer the parent; 0 = never
     bool insecure;                // listen beyond loopback without a token
     rw_log_level log_level;
     rw_log_format log_format;

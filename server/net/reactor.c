@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/log.h"
 #include "server/net/connection.h"
@@ -118,6 +119,11 @@ static void on_tick(uv_timer_t* timer) {
     }
     reactor->turn_begin_ns = now_ns;
     rw_host_tick(reactor->host, now_ns);
+    // A private daemon must not outlive who started it, however that one ended.
+    int64_t parent_pid = reactor->host->config->parent_pid;
+    if (parent_pid != 0 && getppid() != parent_pid) {
+        rw_reactor_drain(reactor);
+    }
     rw_connection* next;
     for (rw_connection* one = reactor->connections; one != NULL; one = next) {
         next = one->next;

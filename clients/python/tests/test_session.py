@@ -497,23 +497,44 @@ session.step(2_000_000_000)
     assert not session.client.sessions("doomed")
 
 
-def test_a_wrong_token_is_refused():
-    os.environ.pop("ROPEWALK_TOKEN", None)
-    import tempfile
+def test_a_daemon_ends_with_its_owner_however_that_ends():
+    code = """
+import ropewalk, time
+daemon = ropewalk.Daemon()
+print(daemon.pid, flush=True)
+time.sleep(60)
+"""
+    owner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    pid = int(owner.stdout.readline())
+    os.kill(pid, 0)
+    owner.kill()
+    owner.wait()
+    owner.stdout.close()
+    end = time.monotonic() + 20
+    while time.monotonic() < end and _runs(pid):
+        time.sleep(0.02)
+    assert not _runs(pid)
 
-    with tempfile.NamedTemporaryFile("w") as file:
-        file.write("correct-horse\n")
-        file.flush()
-        os.environ["ROPEWALK_TOKEN"] = "correct-horse"
-        try:
-            with ropewalk.Daemon(arguments=["--token-file", file.name]) as daemon:
-                with daemon.connect(token="correct-horse") as client:
-                    client.ping()
-                for wrong in ("", "correct-hors", "correct-horsee"):
-                    with pytest.raises(ropewalk.Unauthenticated):
-                        daemon.connect(token=wrong)
-        finally:
-            del os.environ["ROPEWALK_TOKEN"]
+
+def _runs(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_wrong_token_is_refused(tmp_path, monkeypatch):
+    monkeypatch.delenv("ROPEWALK_TOKEN", raising=False)
+    (tmp_path / "token").write_text("correct-horse\n")
+    with ropewalk.Daemon(arguments=["--token-file", str(tmp_path / "token")]) as daemon:
+        with daemon.connect(token="correct-horse") as client:
+            client.ping()
+        for wrong in ("", "correct-hors", "correct-horsee"):
+            with pytest.raises(ropewalk.Unauthenticated):
+                daemon.connect(token=wrong)
+        monkeypatch.setenv("ROPEWALK_TOKEN", "correct-horse")
+        daemon.connect().close()
 
 
 def test_a_daemon_that_can_not_start_says_why(tmp_path):

@@ -8,7 +8,6 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from .client import Client, connect
-from .errors import Unavailable
+from .errors import Unauthenticated, Unavailable
 
 
 def find_daemon() -> str:
@@ -59,14 +58,18 @@ class Daemon:
         log: str | os.PathLike[str] | None = None,
         timeout_s: float = 20.0,
     ) -> None:
-        # Short paths: a Unix socket's name has at most 107 bytes.
-        self._folder = tempfile.mkdtemp(prefix="ropewalk-", dir="/tmp" if os.path.isdir("/tmp") else None)
+        program = program or find_daemon()
+        # A Unix socket's name has at most 107 bytes.
+        base = tempfile.gettempdir()
+        self._folder = tempfile.mkdtemp(prefix="ropewalk-", dir=base if len(base) < 80 else "/tmp")
         self.unix = os.path.join(self._folder, "socket")
         self.log_path = os.fspath(log) if log is not None else os.path.join(self._folder, "log")
         self.port: int | None = None
         port_file = os.path.join(self._folder, "ports")
-        command = [program or find_daemon(), "--unix", self.unix, "--port-file", port_file]
+        command = [program, "--unix", self.unix, "--port-file", port_file]
         command += ["--listen", "127.0.0.1:0" if tcp else "", "--drain-s", "2"]
+        # So that it ends with us, however we end.
+        command += ["--parent", str(os.getpid())]
         if workers is not None:
             command += ["--workers", str(workers)]
         command += arguments
@@ -80,7 +83,6 @@ class Daemon:
                     stdout=log_file,
                     stderr=log_file,
                     env=environment,
-                    preexec_fn=_die_with_parent if sys.platform == "linux" else None,
                 )
             self._wait_until_it_listens(timeout_s)
             if tcp:
@@ -139,6 +141,8 @@ class Daemon:
             try:
                 connect(unix=self.unix, name="start", timeout_s=timeout_s).close()
                 return
+            except Unauthenticated:
+                return  # It listens, and wants a token that is not ours to know.
             except Unavailable:
                 if self._process.poll() is not None or time.monotonic() > end:
                     raise Unavailable(f"the daemon did not start: {self._last_line()}") from None
@@ -152,11 +156,3 @@ class Daemon:
             if said:
                 return said[-1]
         return "it said nothing"
-
-
-def _die_with_parent() -> None:
-    """In the new process: be told (SIGTERM) when the parent ends, however it ends."""
-    import ctypes
-
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from .client import Client
@@ -71,10 +72,10 @@ def _followed(scene: object) -> str | None:
 def _print_table(exhibit: Exhibit, rows: np.ndarray, followed: str | None) -> None:
     table = Table(title=f"{exhibit.name}: {exhibit.title}", title_justify="left")
     for heading in ("time [s]", "kinetic [J]", "gravity [J]", "elastic [J]", "total [J]"):
-        table.add_column(heading, justify="right")
+        table.add_column(escape(heading), justify="right")
     if followed:
         for axis in "xyz":
-            table.add_column(f"{'end' if followed.startswith('rod') else 'body'} {axis} [m]", justify="right")
+            table.add_column(escape(f"{'end' if followed.startswith('rod') else 'body'} {axis} [m]"), justify="right")
     for row in rows:
         energy = row[1:4]
         cells = [f"{row[0]:.3f}", *(f"{value:.4f}" for value in (*energy, energy.sum()))]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 from .client import Client
@@ -32,15 +33,15 @@ def show_daemon(client: Client, interval: float, once: bool) -> None:
 def _daemon_tables(client: Client, before: dict[int, int], elapsed: float) -> Group:
     sessions = Table(title=f"ropewalkd {client.server_version}", title_justify="left")
     for heading in ("session", "state", "step", "time [s]", "steps/s", "clients", "memory"):
-        sessions.add_column(heading, justify="left" if heading in ("session", "state") else "right")
+        sessions.add_column(escape(heading), justify="left" if heading in ("session", "state") else "right")
     for info in client.sessions():
         rate = (info.step - before.get(info.id, info.step)) / elapsed if elapsed > 0 else 0.0
         before[info.id] = info.step
         state = info.state if info.fault is None else f"{info.state} at {info.fault.object}"
         memory = f"{info.memory_bytes / 1024:,.0f} KiB"
         sessions.add_row(
-            info.name,
-            state,
+            escape(info.name),
+            escape(state),
             str(info.step),
             f"{info.time:.3f}",
             f"{rate:,.0f}" if rate > 0 else "",
@@ -51,7 +52,7 @@ def _daemon_tables(client: Client, before: dict[int, int], elapsed: float) -> Gr
     counters.add_column()
     counters.add_column(justify="right")
     for name, value in client.stats().items():
-        counters.add_row(name, f"{value:,.6g}")
+        counters.add_row(escape(name), f"{value:,.6g}")
     return Group(sessions, counters)
 
 
