@@ -43,6 +43,17 @@ static uint32_t layout_of_kind(rw_kind kind) {
     return kind == RW_KIND_BODY ? crc ^ layout_of(rw_desc_fields_of_shape()) : crc;
 }
 
+// The scene-wide values as the table of fields has them.
+static void options_of(const rw_model* model, rw_scene* options) {
+    memset(options, 0, sizeof *options);
+    memcpy(options->name, model->name, sizeof options->name);
+    memcpy(options->gravity, model->gravity, sizeof options->gravity);
+    memcpy(options->wind, model->wind, sizeof options->wind);
+    options->time_step = model->time_step;
+    options->substeps = model->substeps;
+    options->solver = model->solver;
+}
+
 // ---- Writing ----
 
 #define WRITE(buffer, value) RW_TRY(rw_buffer_append((buffer), &(value), sizeof(value)))
@@ -240,18 +251,115 @@ rw_status rw_scene_codec_write(const rw_model* model, rw_buffer* buffer) {
     uint32_t head[3] = {MAGIC, VERSION, layout_of(rw_desc_fields_of_options())};
     WRITE(buffer, head);
     rw_scene options;
-    memset(&options, 0, sizeof options);
-    memcpy(options.name, model->name, sizeof options.name);
-    memcpy(options.gravity, model->gravity, sizeof options.gravity);
-    memcpy(options.wind, model->wind, sizeof options.wind);
-    options.time_step = model->time_step;
-    options.substeps = model->substeps;
-    options.solver = model->solver;
+    options_of(model, &options);
     RW_TRY(write_fields(&w, rw_desc_fields_of_options(), &options));
     for (int kind = 0; kind < RW_KIND_COUNT; kind++) {
         RW_TRY(write_kind(&w, model, (rw_kind)kind));
     }
     return write_applied(buffer, &model->applied);
+}
+
+// ---- Hashing ----
+
+static void hash_field(rw_hash* hash, const rw_desc_field* field, const void* desc) {
+    const char* at = (const char*)desc + field->offset;
+    switch (field->type) {
+    case RW_DESC_TEXT:
+        rw_hash_bytes(hash, at, strnlen(at, field->count));
+        break;
+    case RW_DESC_BOOL:
+        rw_hash_word(hash, *(const bool*)at ? 1 : 0);
+        break;
+    case RW_DESC_ENUM:
+    case RW_DESC_U32:
+        rw_hash_word(hash, *(const uint32_t*)(const void*)at);
+        break;
+    case RW_DESC_F64:
+    case RW_DESC_ROTATION:
+        rw_hash_doubles(hash, (const double*)(const void*)at, field->count);
+        break;
+    case RW_DESC_DOUBLES:
+    case RW_DESC_ROTATIONS: {
+        const rw_doubles* view = (const rw_doubles*)(const void*)at;
+        rw_hash_word(hash, view->count);
+        rw_hash_doubles(hash, view->data, view->count);
+        break;
+    }
+    case RW_DESC_UINTS: {
+        const rw_uints* view = (const rw_uints*)(const void*)at;
+        rw_hash_word(hash, view->count);
+        for (size_t i = 0; i < view->count; i++) {
+            rw_hash_word(hash, view->data[i]);
+        }
+        break;
+    }
+    case RW_DESC_SIZE:
+        rw_hash_word(hash, *(const size_t*)(const void*)at);
+        break;
+    }
+}
+
+static void hash_fields(rw_hash* hash, rw_desc_fields list, const void* desc) {
+    for (uint32_t i = 0; i < list.count; i++) {
+        hash_field(hash, &list.fields[i], desc);
+    }
+}
+
+static void hash_resolved(rw_hash* hash, const rw_model* model, rw_kind kind, int32_t i) {
+    if (kind == RW_KIND_BODY) {
+        const rw_body_desc* desc = &model->bodies.items[i].desc;
+        for (size_t s = 0; s < desc->shape_count; s++) {
+            hash_fields(hash, rw_desc_fields_of_shape(), &desc->shapes[s]);
+        }
+    } else if (kind == RW_KIND_ROD) {
+        rw_hash_word(hash, (uint64_t)model->rods.items[i].frame_count);
+        rw_hash_word(hash, (uint64_t)model->rods.items[i].element_count);
+    } else if (kind == RW_KIND_ATTACHMENT) {
+        rw_hash_doubles(hash, model->attachments.items[i].target.position, 3);
+        rw_hash_doubles(hash, model->attachments.items[i].target.rotation, 4);
+    } else if (kind == RW_KIND_FORCE) {
+        rw_hash_doubles(hash, &model->forces.items[i].rest_length, 1);
+    }
+}
+
+static void hash_kind(rw_hash* hash, const rw_model* model, rw_kind kind) {
+    const rw_id_pool* pool = &model->ids[kind];
+    int32_t count = rw_model_count(model, kind);
+    rw_hash_word(hash, (uint64_t)count);
+    rw_hash_word(hash, (uint64_t)pool->slot_count);
+    // Generations and the order of the free list decide which ids come next.
+    for (int32_t i = 0; i < pool->slot_count; i++) {
+        rw_hash_word(hash, pool->slots[i].generation);
+    }
+    for (int32_t i = pool->first_free; i >= 0; i = pool->slots[i].next_free) {
+        rw_hash_word(hash, (uint64_t)i);
+    }
+    for (int32_t i = 0; i < count; i++) {
+        rw_hash_word(hash, rw_model_id(model, kind, i));
+        hash_fields(hash, rw_desc_fields_of(kind), desc_of(model, kind, i));
+        hash_resolved(hash, model, kind, i);
+    }
+}
+
+void rw_scene_codec_hash(const rw_model* model, rw_hash* hash) {
+    rw_scene options;
+    options_of(model, &options);
+    hash_fields(hash, rw_desc_fields_of_options(), &options);
+    for (int kind = 0; kind < RW_KIND_COUNT; kind++) {
+        hash_kind(hash, model, (rw_kind)kind);
+    }
+    rw_hash_word(hash, (uint64_t)model->applied.count);
+    for (int32_t i = 0; i < model->applied.count; i++) {
+        const rw_applied_wrench* wrench = &model->applied.items[i];
+        rw_hash_word(hash, (uint64_t)wrench->body);
+        rw_hash_word(hash, (uint64_t)wrench->rod);
+        rw_hash_word(hash, (uint64_t)wrench->node);
+        rw_hash_doubles(hash, wrench->point, 3);
+        rw_hash_doubles(hash, wrench->force, 3);
+        rw_hash_doubles(hash, wrench->torque, 3);
+        rw_hash_word(hash, (uint64_t)wrench->frame);
+        rw_hash_word(hash, (uint64_t)wrench->steps_left);
+    }
 }
 
 // ---- Reading ----
@@ -493,13 +601,18 @@ static bool ids_are_possible(const rw_id_pool* pool, const rw_id* ids, int32_t c
         }
         if (!slot_is_free(slot)) {
             rw_id id = slot->generation << ID_SLOT_BITS | (rw_id)(i + 1);
-            if (slot->index >= count || ids[slot->index] != id) {
+            if (slot->index >= count || ids[slot->index] != id || slot->next_free != -1) {
                 return false;
             }
             live++;
+        } else if (slot->index != -1 || slot->next_free < -1) {
+            return false;
         }
     }
     int32_t free_count = 0;
+    if (pool->first_free < -1) {
+        return false;
+    }
     for (int32_t i = pool->first_free; i >= 0; i = pool->slots[i].next_free) {
         if (i >= pool->slot_count || !slot_is_free(&pool->slots[i]) ||
             ++free_count > pool->slot_count) {

@@ -160,14 +160,6 @@ rw_status rw_world_create_from_snapshot(const rw_world_config* config, const voi
     return RW_STATUS_OK;
 }
 
-// The model's part: every value that a snapshot would hold. RESOURCE_EXHAUSTED.
-static rw_status hash_model(rw_world* world, rw_hash* hash) {
-    world->scratch.size_bytes = 0;
-    RW_TRY(rw_scene_codec_write(&world->model, &world->scratch));
-    rw_hash_bytes(hash, world->scratch.data, world->scratch.size_bytes);
-    return RW_STATUS_OK;
-}
-
 rw_status rw_world_hash(rw_world* world, uint64_t* value, rw_error* error) {
     RW_TRY(rw_world_prepare(world, error)); // private state is laid out by it
     rw_hash hash;
@@ -175,9 +167,7 @@ rw_status rw_world_hash(rw_world* world, uint64_t* value, rw_error* error) {
     rw_hash_word(&hash, (uint64_t)world->step);
     const double now = rw_world_time(world);
     rw_hash_doubles(&hash, &now, 1);
-    if (hash_model(world, &hash) != RW_STATUS_OK) {
-        RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory to hash the model");
-    }
+    rw_scene_codec_hash(&world->model, &hash);
     rw_field_hash(rw_state_fields(), &world->state[world->good], world->counts, &hash);
     for (int i = 0; i < SOLVER_COUNT; i++) {
         rw_solver_fields fields = fields_of(world, i);

@@ -77,7 +77,6 @@ rw_world* rw_world_private_new(const rw_world_config* config, rw_error* error) {
     for (int i = 0; i < 2; i++) {
         rw_buffer_init(&world->undo[i], world->alloc);
     }
-    rw_buffer_init(&world->scratch, world->alloc);
     return world;
 }
 
@@ -107,7 +106,6 @@ void rw_world_destroy(rw_world* world) {
         rw_buffer_finish(&world->undo[i]);
         rw_drive_finish(&world->drive[i], world->alloc);
     }
-    rw_buffer_finish(&world->scratch);
     rw_alloc_free(world->alloc, world->body_force);
     rw_alloc_free(world->alloc, world->body_torque);
     rw_alloc_free(world->alloc, world->node_force);

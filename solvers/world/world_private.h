@@ -24,7 +24,6 @@ struct rw_world {
 
     // Private state of the solvers from before the running step (their own lists).
     rw_buffer undo[2];
-    rw_buffer scratch; // the model's bytes while they are hashed
 
     // time = time_base_s + (step - step_base) * time_step: exact for a constant step.
     int64_t step, step_base;

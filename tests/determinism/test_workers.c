@@ -42,9 +42,9 @@ static void many_rods(rw_world_scenes* out) {
 }
 
 static const run_case cases[] = {
-    {"bodies", rw_world_scenes_bodies, 0xb7ca6bde19eb0452},
-    {"mixed", rw_world_scenes_mixed, 0x0233e54502064aff},
-    {"many rods", many_rods, 0x175ffd80135cb88a},
+    {"bodies", rw_world_scenes_bodies, 0x7741779064031daf},
+    {"mixed", rw_world_scenes_mixed, 0xe1404c922baf2c80},
+    {"many rods", many_rods, 0xe86ac545beb7b95b},
 };
 
 // A world run to the end by one actor, in slices of ten steps.

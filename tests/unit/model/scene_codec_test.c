@@ -102,6 +102,55 @@ static void a_read_model_writes_the_same_bytes(void** state) {
     rw_buffer_finish(&second);
 }
 
+static uint64_t hash_of(const rw_model* of) {
+    rw_hash hash;
+    rw_hash_init(&hash);
+    rw_scene_codec_hash(of, &hash);
+    return rw_hash_value(&hash);
+}
+
+static void the_hash_follows_every_value_and_nothing_else(void** state) {
+    (void)state;
+    uint64_t before = hash_of(&model), calls = alloc.call_count;
+    assert_true(hash_of(&model) == before);
+    assert_int_equal(alloc.call_count, calls);
+    rw_buffer bytes;
+    rw_buffer_init(&bytes, &alloc);
+    assert_int_equal(rw_scene_codec_write(&model, &bytes), RW_STATUS_OK);
+    rw_model copy;
+    assert_int_equal(read_back(bytes.data, bytes.size_bytes, &copy, NULL), RW_STATUS_OK);
+    assert_true(hash_of(&copy) == before);
+    // Every change of a byte that is accepted as another model has another hash.
+    int unseen = 0;
+    for (size_t i = 0; i < bytes.size_bytes; i++) {
+        bytes.data[i] ^= 1;
+        rw_model other;
+        if (read_back(bytes.data, bytes.size_bytes, &other, NULL) == RW_STATUS_OK) {
+            rw_buffer written;
+            rw_buffer_init(&written, &alloc);
+            assert_int_equal(rw_scene_codec_write(&other, &written), RW_STATUS_OK);
+            bytes.data[i] ^= 1;
+            bool same = written.size_bytes == bytes.size_bytes &&
+                        memcmp(written.data, bytes.data, bytes.size_bytes) == 0;
+            bytes.data[i] ^= 1;
+            if (hash_of(&other) == before && !same) {
+                unseen++;
+            }
+            rw_buffer_finish(&written);
+        }
+        rw_model_finish(&other);
+        bytes.data[i] ^= 1;
+    }
+    assert_int_equal(unseen, 0);
+    // The sign of a zero does not count.
+    copy.bodies.items[0].desc.position[1] = -0.0;
+    assert_true(hash_of(&copy) == before);
+    copy.bodies.items[0].desc.position[1] = 1e-300;
+    assert_true(hash_of(&copy) != before);
+    rw_model_finish(&copy);
+    rw_buffer_finish(&bytes);
+}
+
 static void bytes_may_lie_anywhere(void** state) {
     (void)state;
     rw_buffer plain, moved, again;
@@ -213,6 +262,8 @@ static void reading_survives_every_failing_allocation(void** state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_read_model_writes_the_same_bytes, begin, end),
+        cmocka_unit_test_setup_teardown(the_hash_follows_every_value_and_nothing_else, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(bytes_may_lie_anywhere, begin, end),
         cmocka_unit_test_setup_teardown(every_shortened_snapshot_is_data_loss, begin, end),
         cmocka_unit_test_setup_teardown(a_changed_byte_is_refused_or_gives_a_valid_model, begin,
