@@ -82,6 +82,7 @@ static void destroy(void* self) {
     dae* s = self;
     if (!s)
         return;
+    rw_dae_bdf_finish(&s->bdf);
     rw_dae_system_destroy(s->system, s->alloc);
     rw_field_release(memory_list, s->alloc, &s->memory);
     rw_alloc_free(s->alloc, s->joint_ids);
@@ -167,13 +168,14 @@ static rw_status renew_memory(dae* s, rw_arena* scratch, bool** joint_is_new) {
 static rw_status rebuild(dae* s, const rw_state* state, rw_arena* scratch, rw_error* error) {
     bool* joint_is_new;
     RW_TRY(renew_memory(s, scratch, &joint_is_new));
+    rw_dae_bdf_finish(&s->bdf);
     rw_dae_system_destroy(s->system, s->alloc);
     s->system = NULL;
     rw_arena_finish(&s->arena);
     rw_arena_init(&s->arena, s->alloc);
     RW_TRY(rw_dae_system_create(s->model, s->alloc, state, s->memory.angle, &s->system, error));
     RW_TRY(rw_dae_integrate_init(&s->integrate, s->system, &s->arena, s->memory.inner_step));
-    RW_TRY(rw_dae_bdf_init(&s->bdf, &s->integrate, &s->arena, s->memory.bdf_history,
+    RW_TRY(rw_dae_bdf_init(&s->bdf, &s->integrate, s->alloc, &s->arena, s->memory.bdf_history,
                            s->memory.bdf_control));
     RW_TRY(rw_dae_rods_init(&s->rods, s->system, &s->arena, s->memory.rod_wrench));
     size_t size = (size_t)s->integrate.size + 1;

@@ -100,8 +100,10 @@ static rw_status compile_joints(rw_dae_system* s, const rw_state* state, graph_b
     s->rates = array(s, 3 * n, sizeof *s->rates);
     s->effort = array(s, joints->rate_count, sizeof(double));
     s->stop = array(s, joints->rate_count, sizeof(double));
+    s->stiffness = array(s, joints->rate_count, sizeof(double));
+    s->damping = array(s, joints->rate_count, sizeof(double));
     if (!s->joints || !s->joint_constraint || !s->joint_slot || !s->frames || !s->rows ||
-        !s->rates || !s->effort || !s->stop)
+        !s->rates || !s->effort || !s->stop || !s->stiffness || !s->damping)
         return RW_STATUS_RESOURCE_EXHAUSTED;
     for (int32_t k = 0; k < n; k++) {
         const rw_joint* from = &joints->items[k];
@@ -232,9 +234,9 @@ rw_status rw_dae_compile_system(rw_dae_system* s, rw_alloc* alloc, const rw_stat
         return RW_STATUS_RESOURCE_EXHAUSTED;
     RW_TRY(compile_joints(s, state, &g));
     RW_TRY(compile_couplings(s, &g));
-    rw_kkt_graph graph = {s->dynamic_count, g.count, g.first, g.bodies, g.rows, g.on_world,
-                          g.is_joint};
-    RW_TRY(rw_kkt_create(alloc, &graph, &s->kkt));
+    s->graph = (rw_kkt_graph){s->dynamic_count, g.count, g.first, g.bodies, g.rows, g.on_world,
+                              g.is_joint};
+    RW_TRY(rw_kkt_create(alloc, &s->graph, &s->kkt));
     s->row_count = rw_kkt_row_count(s->kkt);
     s->regularisation = array(s, s->row_count, sizeof(double));
     s->row = array(s, s->row_count, sizeof(double));

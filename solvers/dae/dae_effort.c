@@ -13,12 +13,14 @@ static bool has_limit(const rw_joint_desc* d) {
            d->has_twist_lower_limit || d->has_twist_upper_limit;
 }
 
+bool rw_dae_effort_has(const rw_joint_desc* d) {
+    return d->motor.mode != RW_MOTOR_NONE || d->damping > 0.0 || has_limit(d);
+}
+
 bool rw_dae_effort_any(const rw_model* model) {
-    for (int32_t k = 0; k < model->joints.count; k++) {
-        const rw_joint_desc* d = &model->joints.items[k].desc;
-        if (d->motor.mode != RW_MOTOR_NONE || d->damping > 0.0 || has_limit(d))
+    for (int32_t k = 0; k < model->joints.count; k++)
+        if (rw_dae_effort_has(&model->joints.items[k].desc))
             return true;
-    }
     return false;
 }
 
@@ -42,7 +44,7 @@ static double clip(double effort, const rw_motor_desc* motor) {
 }
 
 // The motor's effort per rate from coordinates and rates.
-static void motor_efforts(const rw_dae_system* s, int32_t joint, const double* coordinate,
+static void motor_efforts(rw_dae_system* s, int32_t joint, const double* coordinate,
                           const double* rate, double* effort) {
     const rw_joint* from = &s->model->joints.items[joint];
     const rw_motor_desc* motor = &from->desc.motor;
@@ -73,6 +75,12 @@ static void motor_efforts(const rw_dae_system* s, int32_t joint, const double* c
             break;
         }
         effort[i] = clip(e, motor);
+        bool free = effort[i] == e; // a clipped motor has no stiffness
+        int32_t r = from->rate_first + i;
+        if (free && motor->mode == RW_MOTOR_POSITION)
+            s->stiffness[r] += motor->stiffness;
+        if (free && (motor->mode == RW_MOTOR_POSITION || motor->mode == RW_MOTOR_VELOCITY))
+            s->damping[r] += motor->damping;
     }
 }
 
@@ -86,6 +94,11 @@ static double stop_effort(rw_dae_system* s, int32_t joint, const rw_joint_row* r
     if (!(mobility > 0.0))
         return 0.0;
     double w = s->stop_frequency;
+    const rw_joint* from = &s->model->joints.items[joint];
+    for (int32_t i = 0; i < from->rate_count; i++) { // of a ball: along all three, more than enough
+        s->stiffness[from->rate_first + i] += w * w / mobility;
+        s->damping[from->rate_first + i] += 2.0 * STOP_DAMPING_RATIO * w / mobility;
+    }
     double push = (w * w * depth + 2.0 * STOP_DAMPING_RATIO * w * speed) / mobility;
     return push > 0.0 ? sign * push : 0.0;
 }
@@ -144,8 +157,7 @@ void rw_dae_effort_add(rw_dae_system* s) {
         const rw_joint* from = &s->model->joints.items[k];
         const rw_joint_desc* d = &from->desc;
         const rw_joint_geometry* joint = &s->joints[k];
-        if (!joint->rate_count ||
-            (d->motor.mode == RW_MOTOR_NONE && !(d->damping > 0.0) && !has_limit(d)))
+        if (!joint->rate_count || !rw_dae_effort_has(d))
             continue;
         const rw_joint_row* rows = s->rates + 3 * (int64_t)k;
         const rw_joint_pose* parent = &s->pose[joint->parent < 0 ? s->body_count : joint->parent];
@@ -156,6 +168,8 @@ void rw_dae_effort_add(rw_dae_system* s) {
         for (int32_t i = 0; i < joint->rate_count; i++) {
             rate[i] = rw_joint_geometry_row_rate(&rows[i], parent, child);
             stop[i] = -d->damping * rate[i];
+            s->stiffness[from->rate_first + i] = 0.0;
+            s->damping[from->rate_first + i] = d->damping;
         }
         motor_efforts(s, k, coordinate, rate, effort);
         if (joint->type == RW_JOINT_SPHERICAL)

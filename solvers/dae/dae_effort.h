@@ -21,8 +21,11 @@ void rw_dae_effort_coordinate(const rw_dae_system* system, int32_t joint, double
 double rw_dae_effort_unwrap(double raw, double reference);
 
 // Adds the efforts of all joints to the right-hand side `system->body`, and notes them in
-// system->effort and system->stop. The matrix must be factored: stops solve with it.
+// system->effort and system->stop, their derivatives in system->stiffness and system->damping. The matrix must be factored: stops solve with it.
 void rw_dae_effort_add(rw_dae_system* system);
+
+// True when the joint has a motor, a limit or damping.
+bool rw_dae_effort_has(const rw_joint_desc* desc);
 
 // True when any joint has a motor, a limit or damping.
 bool rw_dae_effort_any(const rw_model* model);

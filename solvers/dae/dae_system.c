@@ -264,20 +264,28 @@ static const rw_joint_row* coupled_row(const rw_dae_system* s, int32_t k, int en
     return &s->rates[3 * (int64_t)coupled_joint(s, k, end) + coupled_coordinate(s, k, end)];
 }
 
+void rw_dae_system_coupling_rows(const rw_dae_system* s, int32_t k, rw_kkt* kkt) {
+    const rw_joint_row *a = coupled_row(s, k, 0), *b = coupled_row(s, k, 1);
+    const double* ends[4] = {a->parent, a->child, b->parent, b->child};
+    const int32_t* slots = s->coupling_slot[k];
+    for (int e = 0; e < 4; e++)
+        if (slots[e] >= 0)
+            memset(rw_kkt_jacobian(kkt, slots[e]), 0, 6 * sizeof(double));
+    for (int e = 0; e < 4; e++) // ends may be the same body
+        for (int i = 0; i < 6 && slots[e] >= 0; i++)
+            rw_kkt_jacobian(kkt, slots[e])[i] += coupled_factor(s, k, e / 2) * ends[e][i];
+}
+
 static void write_coupling(rw_dae_system* s, int32_t k) {
     if (s->coupling_constraint[k] < 0)
         return;
     const rw_joint_coupling* from = &s->model->couplings.items[k];
-    const rw_joint_row *a = coupled_row(s, k, 0), *b = coupled_row(s, k, 1);
-    const double* ends[4] = {a->parent, a->child, b->parent, b->child};
     bool soft = from->desc.compliance > 0.0;
-    const int32_t* slots = s->coupling_slot[k];
-    for (int e = 0; e < 4; e++)
-        if (slots[e] >= 0)
-            memset(rw_kkt_jacobian(s->kkt, slots[e]), 0, 6 * sizeof(double));
-    for (int e = 0; e < 4; e++)
-        for (int i = 0; i < 6 && slots[e] >= 0 && !soft; i++)
-            rw_kkt_jacobian(s->kkt, slots[e])[i] += coupled_factor(s, k, e / 2) * ends[e][i];
+    if (!soft) // soft: a force, not a row
+        rw_dae_system_coupling_rows(s, k, s->kkt);
+    for (int e = 0; e < 4 && soft; e++)
+        if (s->coupling_slot[k][e] >= 0)
+            memset(rw_kkt_jacobian(s->kkt, s->coupling_slot[k][e]), 0, 6 * sizeof(double));
     int32_t c = s->coupling_constraint[k];
     rw_kkt_epsilon(s->kkt, c)[0] =
         soft ? 1.0 : s->regularisation[rw_kkt_row_first(s->kkt, c)];

@@ -31,6 +31,7 @@ struct rw_dae_system {
     int32_t* coupling_constraint;
     int32_t (*coupling_slot)[4];  // slots of a's parent, child, b's parent, child; -1
     rw_kkt* kkt;
+    rw_kkt_graph graph; // that it was made from
     int32_t row_count;
     double* regularisation; // per row; 0 in trees
     bool has_regularisation, has_kinematic, has_forces;
@@ -55,6 +56,7 @@ struct rw_dae_system {
     double *probe_body, *probe_row; // work of rw_dae_system_mobility
     double* effort;              // motor, per rate (all joint rates)
     double* stop;                // limits and damping, per rate
+    double *stiffness, *damping; // -d effort/d coordinate, -d effort/d rate, per rate
     double* angle;               // reference of continuous angles (joints x 3); caller-owned values
     rw_drive drive;              // inputs at time_s
     rw_state scratch;            // body arrays in the model's order, for rw_forces_evaluate
@@ -101,6 +103,9 @@ rw_status rw_dae_system_derivative(rw_dae_system* system, const double* y, doubl
 // Adds effort x row' to the right-hand sides of the joint's two bodies.
 void rw_dae_system_add_effort(rw_dae_system* system, int32_t joint, const rw_joint_row* row,
                               double effort);
+
+// Writes a coupling's Jacobian into a KKT system whose slots are this one's.
+void rw_dae_system_coupling_rows(const rw_dae_system* system, int32_t coupling, rw_kkt* kkt);
 
 // The inverse of the effective mass along a joint's row: row A row', A the constrained inverse mass.
 double rw_dae_system_mobility(rw_dae_system* system, int32_t joint, const rw_joint_row* row);

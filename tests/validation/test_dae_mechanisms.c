@@ -190,10 +190,9 @@ static void baumgarte_keeps_the_gap_small_and_projection_closes_it(void** state)
 
 // ---- A05 ----
 
-static void stiff_governor_follows_the_reduced_equations(void** state) {
-    (void)state;
+static void governor(rw_integrator integrator, double h, double tolerance) {
     dae_rig rig;
-    dae_rig_open(&rig, RW_INTEGRATOR_RK4, 1e-4);
+    dae_rig_open(&rig, integrator, h);
     const double a0 = 60 * DEG, w0 = 2 * PI; // 30 degrees below the horizon
     rw_vec3 spin = {0, 0, w0};
     rw_vec3 bar_inertia = {0.3 * (1 + 1e-4) / 12, 0.3 * (1 + 1e-4) / 12, 0.3 * 2e-4 / 12};
@@ -255,9 +254,17 @@ static void stiff_governor_follows_the_reduced_equations(void** state) {
                                0.505909294296699};
     for (int k = 0; k < 5; k++) {
         dae_rig_run(&rig, 0.5 * k);
-        rw_assert_near(dae_rig_position(&rig, "slider").z, expected[k], 2e-6);
+        double off = dae_rig_position(&rig, "slider").z - expected[k];
+        print_message("A05, integrator %d, t = %.1f: off by %.1e m\n", (int)integrator, 0.5 * k, off);
+        rw_assert_near(off, 0.0, tolerance);
     }
     dae_rig_close(&rig);
+}
+
+static void stiff_governor_follows_the_reduced_equations(void** state) {
+    (void)state;
+    governor(RW_INTEGRATOR_RK4, 1e-4, 1e-6); // h omega of its damper limits this one
+    governor(RW_INTEGRATOR_BDF, 1e-2, 2e-6); // and not this one
 }
 
 // ---- A07, A08 ----

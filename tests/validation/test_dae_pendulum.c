@@ -74,6 +74,7 @@ static void simple_pendulum_follows_the_elliptic_functions(void** state) {
     (void)state;
     follow_a01(RW_INTEGRATOR_RK4, 1e-3, 2e-10);
     follow_a01(RW_INTEGRATOR_RK45, 1e-2, 2e-6);
+    follow_a01(RW_INTEGRATOR_BDF, 1e-2, 2e-5);
 }
 
 static double pendulum_error(rw_integrator integrator, double h, double rtol) {
@@ -108,14 +109,17 @@ static void orders_of_the_integrators_are_as_named(void** state) {
     }
 }
 
-static void error_of_rk45_follows_the_tolerance(void** state) {
+static void errors_of_rk45_and_bdf_follow_the_tolerance(void** state) {
     (void)state;
-    double last = 1.0;
-    for (int k = 4; k <= 10; k += 2) {
-        double e = pendulum_error(RW_INTEGRATOR_RK45, 0.1, pow(10, -k));
-        print_message("rk45, tolerance 1e-%d: error %.2e\n", k, e);
-        assert_true(e < 100 * pow(10, -k) && e < last);
-        last = e;
+    for (int bdf = 0; bdf < 2; bdf++) {
+        double last = 1.0;
+        for (int k = 4; k <= 10; k += 2) {
+            double e = pendulum_error(bdf ? RW_INTEGRATOR_BDF : RW_INTEGRATOR_RK45, 0.1,
+                                      pow(10, -k));
+            print_message("%s, tolerance 1e-%d: error %.2e\n", bdf ? "bdf" : "rk45", k, e);
+            assert_true(e < (bdf ? 1000 : 100) * pow(10, -k) && e < last);
+            last = e;
+        }
     }
 }
 
@@ -324,7 +328,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simple_pendulum_follows_the_elliptic_functions),
         cmocka_unit_test(orders_of_the_integrators_are_as_named),
-        cmocka_unit_test(error_of_rk45_follows_the_tolerance),
+        cmocka_unit_test(errors_of_rk45_and_bdf_follow_the_tolerance),
         cmocka_unit_test(double_and_triple_pendulums_follow_high_precision_trajectories),
         cmocka_unit_test(compound_pendulum_has_its_period_and_pivot_force),
         cmocka_unit_test(sliders_fall_along_their_inclines),
