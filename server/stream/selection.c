@@ -221,7 +221,46 @@ static int32_t chain_elements(int32_t count, int32_t stride) {
     return count <= 1 ? count : (count - 2) / stride + 2;
 }
 
-// Adds a rod's elements. With `nodes` NULL only counts.
+// The end of the chain that begins at a node: a run of nodes of which each is joined to the next. A
+// rod without `joined` is one chain.
+static int32_t chain_end(const rw_rod* rod, const bool* joined, int32_t begin) {
+    int32_t end = begin + 1;
+    while (end < rod->node_count && (joined == NULL || joined[end])) {
+        end++;
+    }
+    return end;
+}
+
+// Adds the elements of one chain of nodes; `counting` only counts them.
+static void add_chain(rw_selection* selection, const entry* one, int32_t begin, int32_t end,
+                      int32_t stride, bool counting) {
+    int32_t elements = chain_elements(end - begin, stride);
+    if (!counting) {
+        int32_t at = selection->element_count;
+        selection->starts[selection->chain_count] = at;
+        selection->relative_starts[selection->chain_count] = (uint32_t)(at - one->first);
+        for (int32_t i = 0; i < elements; i++) {
+            bool is_last = i == elements - 1;
+            selection->nodes[at + i] = is_last ? end - 1 : begin + i * stride;
+        }
+    }
+    selection->chain_count++;
+    selection->element_count += elements;
+}
+
+// Whether the chains of a graph are so short that their ends alone are more than the stride asks
+// for: a tree whose nodes are numbered across its branches.
+static bool is_scattered(const rw_rod* rod, const bool* joined, int32_t stride) {
+    int64_t elements = 0;
+    for (int32_t begin = 0; begin < rod->node_count;) {
+        int32_t end = chain_end(rod, joined, begin);
+        elements += chain_elements(end - begin, stride);
+        begin = end;
+    }
+    return elements > 2 * (int64_t)chain_elements(rod->node_count, stride);
+}
+
+// Adds a rod's elements.
 static void add_rod(rw_selection* selection, entry* one, const rw_rod* rod, const bool* joined,
                     bool counting) {
     int32_t stride = selection->request.node_stride > INT32_MAX
@@ -229,24 +268,17 @@ static void add_rod(rw_selection* selection, entry* one, const rw_rod* rod, cons
                          : (int32_t)selection->request.node_stride;
     one->first = selection->element_count;
     one->start_first = selection->chain_count;
-    for (int32_t begin = 0; begin < rod->node_count;) {
-        int32_t end = begin + 1;
-        while (end < rod->node_count && (joined == NULL || joined[end])) {
-            end++;
+    if (is_scattered(rod, joined, stride)) { // every so many of all nodes, none a neighbour
+        for (int32_t i = 0; i < chain_elements(rod->node_count, stride); i++) {
+            int32_t node = i <= (rod->node_count - 2) / stride ? i * stride : rod->node_count - 1;
+            add_chain(selection, one, node, node + 1, 1, counting);
         }
-        int32_t elements = chain_elements(end - begin, stride);
-        if (!counting) {
-            int32_t at = selection->element_count;
-            selection->starts[selection->chain_count] = at;
-            selection->relative_starts[selection->chain_count] = (uint32_t)(at - one->first);
-            for (int32_t i = 0; i < elements; i++) {
-                bool is_last = i == elements - 1;
-                selection->nodes[at + i] = is_last ? end - 1 : begin + i * stride;
-            }
+    } else {
+        for (int32_t begin = 0; begin < rod->node_count;) {
+            int32_t end = chain_end(rod, joined, begin);
+            add_chain(selection, one, begin, end, stride, counting);
+            begin = end;
         }
-        selection->chain_count++;
-        selection->element_count += elements;
-        begin = end;
     }
     one->count = selection->element_count - one->first;
     one->start_count = selection->chain_count - one->start_first;

@@ -48,6 +48,16 @@ def test_a_stride_takes_every_so_many_nodes_and_the_last(session, cable):
         assert np.allclose(frame["rod/cable"][:, 0], [0, 0.4, 0.8, 1.0], atol=1e-3)
 
 
+def test_a_stride_thins_a_tree_whose_nodes_are_not_in_rows(session):
+    session.load_scene(gallery.scene("tree"))
+    with session.subscribe("rod/tree", node_stride=10, every_steps=1) as thin, session.subscribe(every_steps=1) as all_:
+        session.step(1)
+        few, many = thin.next(5), all_.next(5)
+    assert thin.places["rod/tree"].count == 334 and all_.places["rod/tree"].count == 3327
+    assert np.array_equal(few.position[:-1], many.position[:3326:10])
+    assert np.array_equal(few.position[-1], many.position[-1])
+
+
 def test_velocities_can_be_asked_for(session, falling):
     session.load_scene(falling)
     with session.subscribe(every_steps=1, fields=["LINEAR_VELOCITY", "ANGULAR_VELOCITY"]) as frames:
