@@ -55,13 +55,14 @@ static rw_status query_energy(rw_command* command) {
     rw_world_energy energy;
     rw_pb_QueryResult_Energy* answer = &command->response->result.query.answer.energy;
     command->response->result.query.which_answer = rw_pb_QueryResult_energy_tag;
-    rw_world_get_energy(command->world, &energy);
+    RW_TRY(rw_world_get_energy(command->world, &energy, command->error));
     answer->kinetic = energy.kinetic;
     answer->gravity = energy.gravity;
     answer->elastic = energy.elastic;
     answer->total = energy.total;
     answer->linear_momentum_count = answer->angular_momentum_count = 3;
-    rw_world_get_momentum(command->world, answer->linear_momentum, answer->angular_momentum);
+    RW_TRY(rw_world_get_momentum(command->world, answer->linear_momentum,
+                                 answer->angular_momentum, command->error));
     return RW_STATUS_OK;
 }
 

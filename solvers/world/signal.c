@@ -334,11 +334,11 @@ static rw_status read_world(rw_world* world, int32_t kind, world_sums* sums, dou
                             rw_error* error) {
     uint64_t hash;
     if (kind >= SIGNAL_WORLD_KINETIC && kind <= SIGNAL_WORLD_TOTAL && !sums->has_energy) {
-        rw_world_get_energy(world, &sums->energy);
+        RW_TRY(rw_world_get_energy(world, &sums->energy, error));
         sums->has_energy = true;
     }
     if ((kind == SIGNAL_WORLD_LINEAR || kind == SIGNAL_WORLD_ANGULAR) && !sums->has_momentum) {
-        rw_world_get_momentum(world, sums->linear, sums->angular);
+        RW_TRY(rw_world_get_momentum(world, sums->linear, sums->angular, error));
         sums->has_momentum = true;
     }
     switch (kind) {

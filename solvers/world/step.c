@@ -294,8 +294,9 @@ rw_status rw_world_step(rw_world* world, rw_error* error) {
             world->fault.raised = true;
             return fail_faulted(world, error);
         }
-        RW_FAIL(error, CANCELLED, "", "cancelled in step %lld, which was undone",
-                (long long)world->step);
+        return rw_status_fail(error, status, "", "step %lld was %s and undone",
+                              (long long)world->step,
+                              status == RW_STATUS_CANCELLED ? "cancelled" : "not finished");
     }
     world->good = from;
     world->step++;

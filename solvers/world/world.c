@@ -448,7 +448,8 @@ const rw_fault* rw_world_fault(const rw_world* world) { return &world->fault; }
 
 // ---- Energy and momentum -----------------------------------------------------------------------
 
-void rw_world_get_energy(rw_world* world, rw_world_energy* energy) {
+rw_status rw_world_get_energy(rw_world* world, rw_world_energy* energy, rw_error* error) {
+    RW_TRY(rw_world_prepare(world, error)); // the solvers know the masses of their nodes
     const rw_model* model = &world->model;
     const rw_state* state = &world->state[world->good];
     rw_vec3 gravity = rw_vec3_load(rw_world_private_present_drive(world)->gravity);
@@ -483,9 +484,12 @@ void rw_world_get_energy(rw_world* world, rw_world_energy* energy) {
     energy->elastic += part.elastic;
     energy->elastic += rw_forces_spring_energy(model, state);
     energy->total = energy->kinetic + energy->gravity + energy->elastic;
+    return RW_STATUS_OK;
 }
 
-void rw_world_get_momentum(rw_world* world, double linear[3], double angular[3]) {
+rw_status rw_world_get_momentum(rw_world* world, double linear[3], double angular[3],
+                                rw_error* error) {
+    RW_TRY(rw_world_prepare(world, error));
     const rw_model* model = &world->model;
     const rw_state* state = &world->state[world->good];
     rw_vec3 p = rw_vec3_zero(), l = rw_vec3_zero();
@@ -517,4 +521,5 @@ void rw_world_get_momentum(rw_world* world, double linear[3], double angular[3])
     }
     rw_vec3_store(linear, p);
     rw_vec3_store(angular, l);
+    return RW_STATUS_OK;
 }

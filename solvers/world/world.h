@@ -179,8 +179,10 @@ typedef struct rw_world_energy {
     double kinetic, gravity, elastic, total; // [J]
 } rw_world_energy;
 
-void rw_world_get_energy(rw_world* world, rw_world_energy* energy);
-void rw_world_get_momentum(rw_world* world, double linear[3], double angular[3]);
+// Both prepare a changed world first.
+rw_status rw_world_get_energy(rw_world* world, rw_world_energy* energy, rw_error* error);
+rw_status rw_world_get_momentum(rw_world* world, double linear[3], double angular[3],
+                                rw_error* error);
 
 // The hash of the whole state: the model's values, the motion, the solvers' private state, time,
 // step and id counters, in creation order, without caches.
