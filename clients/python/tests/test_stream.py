@@ -1,5 +1,7 @@
 """Streams against a real daemon: every bit, or within the bounds; slow readers lose frames, not memory."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -113,6 +115,39 @@ def test_a_reader_that_sleeps_loses_the_oldest_frames_here(session, falling):
     steps = [frame.step for frame in left]
     assert len(steps) == 10 and frames.reader.undecodable == 0
     assert steps[1:] == list(range(492, 501)) and steps[0] < 492 and left[0].is_key
+
+
+def test_what_a_slow_reader_gets_can_all_be_decoded(daemon, session):
+    session.load_scene(gallery.scene("slinky"))
+    with daemon.connect() as other:
+        onlooker = other.attach_session(session.name)
+        frames = onlooker.subscribe(every_steps=1)  # 0.1 MB each
+        session.step(200)  # meanwhile nobody reads
+        got = []
+        while (frame := frames.next(0.5)) is not None:
+            got.append(frame.step)
+        frames.close()
+    assert frames.server_dropped > 50 and len(got) == frames.server_sent
+    assert frames.reader.undecodable == 0
+    assert got == sorted(got) and got[-1] == 200
+
+
+def test_a_byte_budget_holds_in_the_long_run(session, both):
+    session.load_scene(both)
+    budget = 20_000
+    began = time.monotonic()
+    frames = session.subscribe(every_steps=1, byte_budget=budget)
+    largest = total = 0
+    while time.monotonic() - began < 1.5:
+        session.step(20)
+        while (message := frames.next_message(0)) is not None:
+            total += message.ByteSize()
+            largest = max(largest, message.ByteSize())
+            frames.reader.read(message)
+    seconds = time.monotonic() - began
+    frames.close()
+    assert frames.reader.undecodable == 0 and frames.server_dropped > 0
+    assert budget < total <= budget * (seconds + 1) + largest
 
 
 def test_a_paced_run_streams_to_an_onlooker(daemon, session, falling):
