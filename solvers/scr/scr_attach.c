@@ -2,6 +2,7 @@
 // wrench they exert and its stiffness for a dynamic body's own block of the sweep.
 #include <string.h>
 
+#include "solvers/math/so3.h"
 #include "solvers/scr/scr_attach.h"
 #include "solvers/scr/scr_sweep.h"
 
@@ -54,16 +55,17 @@ void rw_scr_attach_begin(rw_scr* scr, rw_step* step) {
     }
 }
 
-static void update(rw_scr* scr, rw_step* step, int32_t index) {
+// `bodies` is the state whose body poses hold.
+static void update(rw_scr* scr, rw_step* step, const rw_state* bodies, int32_t index) {
     rw_scr_attachment* a = &scr->attachments[index];
     rw_vec3 position;
-    rw_scr_attach_frame(scr, step->to, index, scr->memory.attachment_target + 7 * (int64_t)index,
+    rw_scr_attach_frame(scr, bodies, index, scr->memory.attachment_target + 7 * (int64_t)index,
                         &position, &a->frame);
     if (a->holds_node)
         rw_vec3_store(step->to->node_position + 3 * (int64_t)a->node, position);
     if (a->body >= 0)
         a->arm = rw_vec3_sub(rw_scr_data_vec3(step->to->node_position, a->node),
-                             rw_scr_data_vec3(step->to->body_position, a->body));
+                             rw_scr_data_vec3(bodies->body_position, a->body));
     if (a->held_segment >= 0) {
         int64_t s = a->held_segment;
         rw_quat q = rw_quat_normalize(rw_quat_mul(a->frame, a->segment_in_node));
@@ -76,10 +78,15 @@ static void update(rw_scr* scr, rw_step* step, int32_t index) {
         scr->clamps[k].pull = rw_quat_mul(a->frame, scr->clamps[k].target);
 }
 
-void rw_scr_attach_update(rw_scr* scr, rw_step* step, bool moving_only) {
+void rw_scr_attach_place(rw_scr* scr, rw_step* step) {
     for (int32_t i = 0; i < scr->attachment_count; i++)
-        if (!moving_only || scr->attachments[i].dynamic)
-            update(scr, step, i);
+        update(scr, step, scr->attachments[i].dynamic ? step->from : step->to, i);
+}
+
+void rw_scr_attach_follow(rw_scr* scr, rw_step* step) {
+    for (int32_t i = 0; i < scr->attachment_count; i++)
+        if (scr->attachments[i].dynamic)
+            update(scr, step, step->to, i);
 }
 
 // Torque on a frame q whose energy falls along b: half the imaginary part of b q*.
@@ -179,6 +186,29 @@ static void add_stiffness(const rw_scr* scr, const rw_step* step, int32_t index,
     }
 }
 
+// Carries a response from the pose at the start of the step, at which the nodes were held, to the
+// trial: force - stiffness * increment. A Newton step on the body from there ends where one from the
+// start would.
+static void carry(const rw_step* step, int32_t body, rw_body_response* response) {
+    rw_vec3 dx = rw_vec3_sub(rw_scr_data_vec3(step->to->body_position, body),
+                             rw_scr_data_vec3(step->from->body_position, body));
+    rw_quat turn = rw_quat_mul(rw_scr_data_quat(step->to->body_rotation, body),
+                               rw_quat_conj(rw_scr_data_quat(step->from->body_rotation, body)));
+    rw_vec3 theta = rw_so3_log(turn);
+    double d[6] = {dx.x, dx.y, dx.z, theta.x, theta.y, theta.z}, change[6] = {0};
+    for (int i = 0, k = 0; i < 6; i++) {
+        for (int j = 0; j <= i; j++, k++) {
+            change[i] += response->stiffness[k] * d[j];
+            if (j < i)
+                change[j] += response->stiffness[k] * d[i];
+        }
+    }
+    for (int k = 0; k < 3; k++) {
+        response->force[k] -= change[k];
+        response->torque[k] -= change[k + 3];
+    }
+}
+
 void rw_scr_attach_respond(rw_scr* scr, rw_step* step) {
     for (int32_t i = 0; i < scr->attachment_count; i++)
         if (scr->attachments[i].dynamic)
@@ -198,4 +228,10 @@ void rw_scr_attach_respond(rw_scr* scr, rw_step* step) {
         }
         add_stiffness(scr, step, i, response->stiffness);
     }
+    if (scr->sweeps > 1)
+        return;
+    // Once per body, whatever number of attachments it has.
+    for (int32_t b = 0; b < scr->model->bodies.count; b++)
+        if (scr->body_coupled[b])
+            carry(step, b, &step->responses[b]);
 }

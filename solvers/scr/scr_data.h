@@ -139,6 +139,7 @@ typedef struct rw_scr {
     rw_scr_batch* batches;
     rw_scr_attachment* attachments;
     rw_scr_clamp* clamps;
+    uint8_t* body_coupled;  // a dynamic body with an attachment (bodies)
     int32_t* node_order;    // (nodes)
     int32_t* segment_order; // (segments)
     int32_t* colour_start;  // borders of colours within large chunks

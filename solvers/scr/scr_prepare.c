@@ -305,8 +305,10 @@ static void place_attachment(rw_scr* scr, int32_t index) {
                                       .clamp_first = scr->clamp_count};
     attachment->dynamic =
         source->body >= 0 && scr->model->bodies.kind[source->body] == RW_BODY_DYNAMIC;
-    if (attachment->dynamic)
+    if (attachment->dynamic) {
         scr->rods[source->rod].coupled = true;
+        scr->body_coupled[source->body] = 1;
+    }
     attachment->holds_node = !scr->node_held[node];
     scr->node_held[node] = 1;
     int32_t first = scr->incident_first[node], end = scr->incident_first[node + 1];
@@ -355,6 +357,7 @@ static rw_status fill_attachments(rw_scr* scr) {
     }
     TAKE(scr, scr->attachments, source->count);
     TAKE(scr, scr->clamps, clamps);
+    TAKE(scr, scr->body_coupled, scr->model->bodies.count);
     scr->clamp_count = 0;
     for (int32_t i = 0; i < source->count; i++)
         place_attachment(scr, i);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "solvers/math/so3.h"
 #include "solvers/scr/scr_attach.h"
 #include "solvers/scr/scr_signal.h"
 
@@ -155,15 +156,32 @@ void rw_scr_signal_rod_at(void* self, const rw_state* state, int32_t rod_index, 
     memcpy(rotation, state->frame_rotation + 4 * (int64_t)segment, 4 * sizeof(double));
 }
 
+// Half of what the bend beside an end segment turns beyond its rest, as a rotation vector in the
+// segment's axes: what the end's own half would turn if the curvature went on. Zero without a bend.
+static rw_vec3 end_excess(const rw_scr* scr, const rw_state* state, int32_t s) {
+    if (scr->link_first[s] == scr->link_first[s + 1])
+        return rw_vec3_zero();
+    int32_t k = scr->link_first[s], n = scr->link_bend[k] / 2, t = scr->link_other[k];
+    rw_quat q = rw_scr_data_quat(state->frame_rotation, s);
+    rw_quat p = rw_quat_conj_mul(q, rw_scr_data_quat(state->frame_rotation, t));
+    rw_quat rest = rw_scr_data_quat(scr->bend_rest, n);
+    if (scr->link_bend[k] % 2 != 0)
+        rest = rw_quat_conj(rest); // seen from the bend's second segment
+    double share = scr->rest_length[s] / (scr->rest_length[s] + scr->rest_length[t]);
+    return rw_vec3_scale(rw_so3_log(rw_quat_mul(p, rw_quat_conj(rest))), share);
+}
+
 // A clamped node has the held frame. Others lie between their segments' frames, each carried to the
-// node by its half of the rest rotation; a graph's node has the frame of its first segment.
+// node by its half of the rest rotation; at an end the curvature goes on. A graph's node has the
+// frame of its first segment.
 void rw_scr_signal_node_rotation(void* self, const rw_state* state, int32_t rod, int32_t node,
                                  double rotation[4]) {
     const rw_scr* scr = self;
     int32_t i = scr->rods[rod].node_first + node;
+    int32_t first = scr->incident_first[i], end = scr->incident_first[i + 1];
     bool graph = scr->model->rods.items[rod].desc.geometry == RW_ROD_GRAPH;
     rw_quat sum = {0};
-    for (int32_t k = scr->incident_first[i]; k < scr->incident_first[i + 1]; k++) {
+    for (int32_t k = first; k < end; k++) {
         int32_t s = scr->incident_code[k] / 2;
         for (int32_t c = scr->clamp_of[s]; c >= 0; c = scr->clamps[c].next) {
             int32_t attachment = scr->clamps[c].attachment;
@@ -172,12 +190,14 @@ void rw_scr_signal_node_rotation(void* self, const rw_state* state, int32_t rod,
                 return;
             }
         }
+        if (graph && k > first)
+            continue;
         bool tail = (scr->incident_code[k] & 1) != 0;
         rw_quat rest = rw_scr_data_quat(tail ? scr->tail_rest : scr->head_rest, s);
         rw_quat q = rw_scr_data_quat(state->frame_rotation, s);
+        if (!graph && end - first == 1) // p points away from the end: the excess goes backwards
+            q = rw_quat_mul(q, rw_so3_exp(rw_vec3_neg(end_excess(scr, state, s))));
         q = rw_quat_mul(q, rw_quat_conj(rest));
-        if (graph && k > scr->incident_first[i])
-            continue;
         sum = rw_quat_dot(sum, q) < 0.0 ? rw_quat_sub(sum, q) : rw_quat_add(sum, q);
     }
     rw_quat_store(rotation, rw_quat_normalize(sum));

@@ -343,7 +343,7 @@ rw_status rw_scr_sweep_begin(rw_scr* scr, rw_step* step) {
     begin_torques(scr, step);
     rw_scr_attach_begin(scr, step);
     rw_parallel_for(step->parallel, scr->piece_count, begin_piece, scr);
-    rw_scr_attach_update(scr, step, false);
+    rw_scr_attach_place(scr, step);
     if (scr->model->solver.scr.initial_guess_adaptive) {
         rw_parallel_for(step->parallel, scr->piece_count, compare_piece, scr);
         rw_parallel_for(step->parallel, scr->piece_count, choose_piece, scr);
@@ -625,7 +625,8 @@ static rw_status run_coupled(rw_scr* scr, double tolerance, bool* done) {
     }
     if (!any)
         return RW_STATUS_OK;
-    rw_scr_attach_update(scr, scr->step, true);
+    if (scr->sweeps > 1)
+        rw_scr_attach_follow(scr, scr->step);
     sweep_round(scr);
     if (cancelled(scr))
         return RW_STATUS_CANCELLED;
@@ -704,7 +705,7 @@ static rw_status check_finite(const rw_scr* scr) {
 
 rw_status rw_scr_sweep_end(rw_scr* scr, rw_step* step) {
     scr->step = step;
-    rw_scr_attach_update(scr, step, true);
+    rw_scr_attach_follow(scr, step);
     for (int32_t r = 0; r < scr->rod_count; r++)
         scr->rods[r].run = 1; // measured once more
     rw_parallel_for(step->parallel, scr->piece_count, end_piece, scr);
