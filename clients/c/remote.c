@@ -205,7 +205,9 @@ rw_status rw_remote_subscribe(rw_remote* remote, const rw_remote_stream* stream,
     const rw_pb_Response* response;
     RW_TRY(call_for(remote, &request, rw_pb_Response_subscribe_tag, &response, error));
     *subscription = response->result.subscribe.subscription;
-    return watch != NULL ? rw_watch_expect(watch, &response->result.subscribe, error) : RW_STATUS_OK;
+    return watch != NULL
+               ? rw_watch_expect(watch, remote->session, &response->result.subscribe, error)
+               : RW_STATUS_OK;
 }
 
 rw_status rw_remote_unsubscribe(rw_remote* remote, uint64_t subscription, rw_error* error) {

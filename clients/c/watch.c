@@ -4,9 +4,11 @@
 
 #include "solvers/base/clock.h"
 
-// One group of frames: its own key frames, its own layout.
+// One group of frames of one session: its own key frames, its own layout. Groups are counted by their
+// session.
 typedef struct stream {
     struct stream* next;
+    uint64_t session;
     uint64_t group;
     rw_state_decoder* decoder;
     rw_watch_entry* entries;
@@ -47,9 +49,10 @@ void rw_watch_destroy(rw_watch* watch) {
     rw_alloc_free(watch->alloc, watch);
 }
 
-static rw_status find_stream(rw_watch* watch, uint64_t group, stream** found, rw_error* error) {
+static rw_status find_stream(rw_watch* watch, uint64_t session, uint64_t group, stream** found,
+                             rw_error* error) {
     for (stream* one = watch->streams; one != NULL; one = one->next) {
-        if (one->group == group) {
+        if (one->session == session && one->group == group) {
             *found = one;
             return RW_STATUS_OK;
         }
@@ -58,7 +61,7 @@ static rw_status find_stream(rw_watch* watch, uint64_t group, stream** found, rw
     if (one == NULL) {
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory for a stream");
     }
-    *one = (stream){.next = watch->streams, .group = group};
+    *one = (stream){.next = watch->streams, .session = session, .group = group};
     rw_status status = rw_state_decoder_create(0, watch->alloc, &one->decoder, error);
     if (status != RW_STATUS_OK) {
         rw_alloc_free(watch->alloc, one);
@@ -90,16 +93,17 @@ static rw_status take_layout(rw_watch* watch, stream* one, const rw_pb_Layout* l
     return RW_STATUS_OK;
 }
 
-rw_status rw_watch_expect(rw_watch* watch, const rw_pb_SubscribeResult* result, rw_error* error) {
+rw_status rw_watch_expect(rw_watch* watch, uint64_t session, const rw_pb_SubscribeResult* result,
+                          rw_error* error) {
     stream* one;
-    RW_TRY(find_stream(watch, result->group, &one, error));
+    RW_TRY(find_stream(watch, session, result->group, &one, error));
     return take_layout(watch, one, &result->layout, error);
 }
 
 rw_status rw_watch_decode(rw_watch* watch, const rw_pb_StateFrame* state, rw_watch_frame* frame,
                           rw_error* error) {
     stream* one;
-    RW_TRY(find_stream(watch, state->group, &one, error));
+    RW_TRY(find_stream(watch, state->session, state->group, &one, error));
     if (state->has_layout) {
         RW_TRY(take_layout(watch, one, &state->layout, error));
     }

@@ -50,5 +50,6 @@ rw_status rw_watch_next(rw_watch* watch, double timeout_s, rw_watch_frame* frame
 rw_status rw_watch_decode(rw_watch* watch, const rw_pb_StateFrame* state, rw_watch_frame* frame,
                           rw_error* error);
 
-// Takes the layout that the answer to Subscribe holds; frames tell theirs only when it changes.
-rw_status rw_watch_expect(rw_watch* watch, const rw_pb_SubscribeResult* result, rw_error* error);
+// Takes the layout that the answer of a session to Subscribe holds; frames tell theirs only when it changes.
+rw_status rw_watch_expect(rw_watch* watch, uint64_t session, const rw_pb_SubscribeResult* result,
+                          rw_error* error);

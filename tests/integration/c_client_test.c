@@ -189,6 +189,43 @@ static void frames_hold_the_bits_of_the_signals(void** state) {
     rw_watch_destroy(watch);
 }
 
+// Sessions count their groups each for itself: both streams are group 1.
+static void one_watch_keeps_the_streams_of_two_sessions_apart(void** state) {
+    fixture* f = *state;
+    rw_remote other;
+    OK(rw_remote_create(f->link, NULL, &other, &error));
+    rw_pb_Body bodies[2] = {{.name = "left", .mass = 1, .inertia_count = 6, .inertia = {1, 1, 1}},
+                            {.name = "right", .mass = 1, .inertia_count = 6, .inertia = {1, 1, 1}}};
+    rw_pb_Scene scene = {.name = "two", .bodies = RW_WIRE_FROM_ITEMS(bodies, 2)};
+    OK(rw_remote_load_scene(&other, &scene, &error));
+    rw_watch* watch;
+    uint64_t subscription;
+    OK(rw_watch_create(f->link, &watch, &error));
+    rw_remote_stream stream = {.every_s = 0.001};
+    OK(rw_remote_subscribe(&f->session, &stream, watch, &subscription, &error));
+    OK(rw_remote_subscribe(&other, &stream, watch, &subscription, &error));
+    for (int i = 0; i < 10; i++) {
+        OK(rw_remote_step(&f->session, 1, &error));
+        OK(rw_remote_step(&other, 1, &error));
+    }
+    uint64_t mine = 0, others = 0;
+    while (mine < 10 || others < 10) {
+        rw_watch_frame frame;
+        OK(rw_watch_next(watch, 10, &frame, &error));
+        if (frame.session == other.session) {
+            others = frame.step;
+            assert_int_equal(frame.element_count, 2);
+            assert_string_equal(frame.entries[1].name, "right");
+        } else {
+            mine = frame.step;
+            assert_int_equal(frame.element_count, 1);
+            assert_string_equal(frame.entries[0].name, "ball");
+        }
+    }
+    rw_watch_destroy(watch);
+    OK(rw_remote_close(&other, &error));
+}
+
 static void a_restored_session_goes_on_bit_for_bit(void** state) {
     fixture* f = *state;
     static const char* const signals[] = {"world/hash", "body/ball/position"};
@@ -294,6 +331,7 @@ int main(void) {
         CASE(a_ball_falls_as_bodies_do),
         CASE(the_control_loops_call_pushes_the_ball),
         CASE(errors_name_the_field_as_the_client_wrote_it),
+        CASE(one_watch_keeps_the_streams_of_two_sessions_apart),
         CASE(frames_hold_the_bits_of_the_signals),
         CASE(a_restored_session_goes_on_bit_for_bit),
         CASE(ten_thousand_pings_in_flight_come_back_in_order),
