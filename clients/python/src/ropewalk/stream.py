@@ -40,7 +40,7 @@ class Place:
     first: int
     count: int
     stride: int = 1
-    starts: tuple[int, ...] = ()
+    starts: tuple[int, ...] = dataclasses.field(default=(), repr=False)
 
     @property
     def elements(self) -> slice:
