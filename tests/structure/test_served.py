@@ -25,9 +25,22 @@ SCENE = {
          "section": {"radius": 0.01}, "density": 1000, "young_modulus": 1e6}
     ],
 }  # fmt: skip
+MECHANISM = {
+    "solver": {"rigid": "DAE", "rods": "SCR"},
+    "bodies": SCENE["bodies"],
+    "joints": [
+        {"name": "hinge", "type": "REVOLUTE", "child": "body"},
+        {"name": "elbow", "type": "REVOLUTE", "parent": "body", "child": "other"},
+    ],
+}
 # What a command needs beyond itself so that its own handler is reached.
 FIELDS = {
-    "create_joint": {"joint": {"name": "new", "type": "REVOLUTE", "parent": "body", "child": "other"}},
+    "create_joint": {"joint": {"name": "new", "type": "SPHERICAL", "parent": "body", "child": "other"}},
+    "create_coupling": {"coupling": {"name": "gear", "joint_a": "hinge", "joint_b": "elbow"}},
+    "remove_joint": {"object": {"name": "hinge"}},
+    "set_joint_state": {"joint": {"name": "elbow"}, "coordinate": [0.5], "rate": [0.1]},
+    "set_motor": {"joint": {"name": "elbow"}, "mode": "EFFORT", "target": [1.0]},
+    "set_joint_properties": {"joint": {"name": "elbow"}, "damping": 0.1},
     "create_session": {"name": "another"},
     "step": {"count": 1},
     "rollout": {"count": 2, "steps": 2},
@@ -70,7 +83,8 @@ class Served(unittest.TestCase):
         import ropewalk
 
         with self.client.create_session() as session:
-            session.load_scene(SCENE)
+            joints = "joint" in command or command in ("create_coupling", "remove_coupling", "set_motor")
+            session.load_scene(MECHANISM if joints else SCENE)
             try:
                 session.submit(command, fields).result()
                 return "OK"
