@@ -58,7 +58,8 @@ rw_status rw_commands_link_hello(rw_command* command) {
     result->major = MAJOR;
     result->minor = MINOR;
     strncpy(result->server_version, RW_VERSION, sizeof result->server_version - 1);
-    result->features = rw_pb_HelloResult_Feature_SCR | rw_pb_HelloResult_Feature_XPBD;
+    result->features = rw_pb_HelloResult_Feature_DAE | rw_pb_HelloResult_Feature_XPBD |
+                       rw_pb_HelloResult_Feature_SCR;
     result->has_limits = true;
     fill_limits(host->config, &result->limits);
     result->connection_id = client->id;

@@ -277,6 +277,9 @@ rw_status rw_validate_options(const rw_scene* scene, rw_error* error) {
         RW_FAIL(error, INVALID_ARGUMENT, "solver.rods", "must be XPBD or SCR");
     }
     RW_TRY(one_of(solver->device, 3, "solver.device", error));
+    if (solver->device == RW_DEVICE_GPU) {
+        RW_FAIL(error, UNAVAILABLE, "solver.device", "this server has no GPU");
+    }
     RW_TRY(integer(solver->xpbd.iterations, 1, 10000, "solver.xpbd.iterations", error));
     RW_TRY(residual(solver->xpbd.residual_tolerance, "solver.xpbd.residual_tolerance", error));
     RW_TRY(validate_dae(scene, error));
