@@ -89,7 +89,8 @@ void rw_fe_rods_private_frame(const rw_fe_rod* rod, const rw_state* state, int32
 void rw_fe_rods_private_strain(const rw_fe_rods* self, const rw_fe_rod* rod,
                                const rw_rod_element_frame* frame, int32_t element, int32_t point,
                                rw_rod_element_strain* strain, rw_rod_element_gradient* gradient) {
-    double length = self->lengths[rod->length_first + element];
+    double length =
+        self->points[rod->point_first + (int64_t)element * rod->rule.point_count + point].length;
     if (rod->is_chain) {
         rw_rod_element_evaluate_chain(frame, length, strain, gradient);
     } else {
@@ -107,6 +108,16 @@ static double element_length(const rw_fe_rod* rod, const rw_rod_element_frame* f
         length += rod->rule.at[k].weight * rw_vec3_norm(slope);
     }
     return length;
+}
+
+// ds/dxi over the element's length at a Gauss point, from the nodes' places along the rest shape: 1
+// where they are equally spaced.
+static double metric_at(const rw_fe_rod* rod, const double* arc, int point) {
+    double slope = 0;
+    for (int j = 0; j < rod->rule.node_count; j++) {
+        slope += rod->rule.at[point].slope[j] * (arc[j] - arc[0]);
+    }
+    return slope / (arc[rod->rule.order] - arc[0]);
 }
 
 static void store_strain(const rw_rod_element_strain* strain, double out[6]) {
@@ -144,7 +155,8 @@ static rw_status build_rod(rw_fe_rods* self, int32_t index, rw_arena* scratch, r
             rw_rods_section s = rw_rods_section_at(desc, (e + xi) / rod->element_count);
             const double stiffness[6] = {s.ga1, s.ga2, s.ea, s.ei1, s.ei2, s.gj};
             memcpy(point->stiffness, stiffness, sizeof stiffness);
-            point->weight = rod->rule.at[k].weight * length;
+            point->length = length * metric_at(rod, &geometry.rest_arc[first], k);
+            point->weight = rod->rule.at[k].weight * point->length;
             rw_rod_element_strain strain;
             rw_fe_rods_private_strain(self, rod, &frame, e, k, &strain, NULL);
             store_strain(&strain, point->rest);

@@ -11,7 +11,8 @@ enum { RW_FE_HELD_POSITION = 1, RW_FE_HELD_ROTATION = 2 };
 typedef struct rw_fe_point {
     double rest[6];      // e*
     double stiffness[6]; // GA1 GA2 EA [N], EI1 EI2 GJ [N m^2]
-    double weight;       // quadrature weight times element length [m]
+    double length;       // metric ds/dxi: the element's length where nodes are equally spaced [m]
+    double weight;       // quadrature weight times metric [m]
     double start[6];     // strain at the start of the substep (with damping)
 } rw_fe_point;
 
