@@ -347,7 +347,9 @@ static void build_chain_rest(const rw_rod_desc* desc, rw_rods_geometry* g) {
     } else {
         for (int32_t i = 0; i < nodes; i++) {
             rw_vec3 d = rw_vec3_sub(node(g->position, i), origin);
-            rw_vec3_store(g->rest_position + 3 * (size_t)i, rw_vec3_add_scaled(origin, factor, d));
+            rw_vec3 p =
+                factor == 1.0 ? node(g->position, i) : rw_vec3_add_scaled(origin, factor, d);
+            rw_vec3_store(g->rest_position + 3 * (size_t)i, p);
         }
         memcpy(g->rest_rotation, g->rotation, (size_t)nodes * 4 * sizeof(double));
     }
