@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
 from .client import Client
-from .errors import NotFound, RopewalkError
+from .errors import RopewalkError
+from .observation import Entry
 
 
 def show_daemon(client: Client, interval: float, once: bool) -> None:
@@ -57,35 +61,28 @@ def _daemon_tables(client: Client, before: dict[int, int], elapsed: float) -> Gr
 
 
 def watch_signals(client: Client, name: str, signals: Sequence[str], interval: float, count: int) -> None:
-    """Reads signals of a session, without touching it: a live table on a terminal, CSV lines elsewhere."""
+    """Reads signals of a session, without touching it: a live table on a terminal, CSV lines elsewhere.
+
+    The columns are those of the first look; what has gone since is empty.
+    """
     session = client.attach_session(name)
-    observation = session.observe(*signals)
+    entries = list({entry.signal: entry for entry in session.observe(*signals).layout}.values())
     live = Live(auto_refresh=False) if sys.stdout.isatty() else None
     if live is None:
-        print(",".join(["time", *observation.columns()]), flush=True)
-    looks = 0
-    if live is not None:
+        columns = [column for entry in entries for column in entry.columns()]
+        print(",".join(["time", *columns]), flush=True)
+    else:
         live.start()
+    looks = 0
     try:
         while True:
-            try:
-                values = session.query_signals(*signals)
-            except NotFound:
-                raise
-            session_time = session.time
+            values = session.query_signals(*signals)
             if live is None:
-                row = [session_time, *(value for part in values.values() for value in part.tolist())]
-                print(",".join(f"{value:.17g}" for value in row), flush=True)
+                parts = [values.get(entry.signal, np.full(entry.width, np.nan)) for entry in entries]
+                row = [session.time, *np.concatenate(parts).tolist()]
+                print(",".join("" if math.isnan(value) else f"{value:.17g}" for value in row), flush=True)
             else:
-                table = Table(title=f"{name} at {session_time:.3f} s", title_justify="left")
-                table.add_column("signal")
-                table.add_column("value", justify="right")
-                table.add_column("unit")
-                for entry in observation.layout:
-                    part = values.get(entry.signal)
-                    text = "" if part is None else "  ".join(f"{value:+.6f}" for value in part)
-                    table.add_row(entry.signal, text, "" if entry.unit == "1" else entry.unit)
-                live.update(table, refresh=True)
+                live.update(_signal_table(f"{name} at {session.time:.3f} s", entries, values), refresh=True)
             looks += 1
             if looks == count:
                 return
@@ -93,7 +90,17 @@ def watch_signals(client: Client, name: str, signals: Sequence[str], interval: f
     finally:
         if live is not None:
             live.stop()
-        try:
+        with contextlib.suppress(RopewalkError):
             session.detach()
-        except RopewalkError:
-            pass
+
+
+def _signal_table(title: str, entries: Sequence[Entry], values: Mapping[str, np.ndarray]) -> Table:
+    table = Table(title=escape(title), title_justify="left")
+    table.add_column("signal")
+    table.add_column("value", justify="right")
+    table.add_column("unit")
+    for entry in entries:
+        part = values.get(entry.signal, ())
+        text = "  ".join(f"{value:+.6f}" for value in part)
+        table.add_row(escape(entry.signal), text, "" if entry.unit == "1" else escape(entry.unit))
+    return table

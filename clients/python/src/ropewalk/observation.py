@@ -32,6 +32,10 @@ class Entry:
     unit: str
     frame: str
 
+    def columns(self) -> list[str]:
+        """A column name per double: SIG for a single one, SIG.0 SIG.1 ... for a vector."""
+        return [self.signal] if self.width == 1 else [f"{self.signal}.{index}" for index in range(self.width)]
+
 
 class _Row:
     """A handle of the daemon with the layout of its rows."""
@@ -102,11 +106,7 @@ class Observation(_Row):
 
     def columns(self) -> list[str]:
         """A column name per double: SIG for a single one, SIG.0 SIG.1 ... for vectors."""
-        return [
-            entry.signal if entry.width == 1 else f"{entry.signal}.{index}"
-            for entry in self.layout
-            for index in range(entry.width)
-        ]
+        return [column for entry in self.layout for column in entry.columns()]
 
     def update(self) -> np.ndarray:
         """Reads the present state without stepping and returns the row."""

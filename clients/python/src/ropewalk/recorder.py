@@ -68,9 +68,8 @@ class Columns:
         self.names = ["time"]
         self.indices = [self.time]
         for entry in self.signals:
-            for index in range(entry.width):
-                self.names.append(entry.signal if entry.width == 1 else f"{entry.signal}.{index}")
-                self.indices.append(entry.offset + index)
+            self.names += entry.columns()
+            self.indices += range(entry.offset, entry.offset + entry.width)
 
 
 def rows_of(
