@@ -2,7 +2,7 @@
 // behind it checks again. Errors answer INVALID_ARGUMENT (or OUT_OF_RANGE for an index beyond an
 // array) with the field's path relative to the description ("graph.segments[7]") and a text such as
 // "must be > 0, got -1". References to other objects are checked by model.h, which knows them.
-// Pure functions of their arguments: any thread.
+// Pure functions of their arguments: any thread. Rods have their own file, validate_rod.c.
 #pragma once
 
 #include "solvers/base/status.h"
@@ -15,7 +15,6 @@
 #define RW_SHAPES_MAX 256u // of one body
 #define RW_ROD_ELEMENTS_MAX 1000000u
 #define RW_ROTATION_TOLERANCE 1e-3 // how far a quaternion's norm may lie from 1
-#define RW_MAGNITUDE_MAX 1e30 // of any number: squares and products stay finite
 
 // The scene-wide part: gravity, wind, time_step, substeps, solver (baumgarte against the step).
 rw_status rw_validate_options(const rw_scene* scene, rw_error* error);
@@ -34,12 +33,16 @@ rw_status rw_validate_motor(rw_joint_type type, const rw_motor_desc* motor, rw_e
 // A name: 1 to 63 characters of [A-Za-z0-9_.:-]. `field` is its path.
 rw_status rw_validate_name(const char* name, const char* field, rw_error* error);
 
-// Numbers: all finite and within RW_MAGNITUDE_MAX; path "field" or "field[i]".
+// Numbers: all finite and within RW_BOUNDS_MAGNITUDE_MAX; path "field" or "field[i]".
 rw_status rw_validate_numbers(const double* values, size_t count, const char* field,
                               rw_error* error);
 
 // A unit quaternion within RW_ROTATION_TOLERANCE.
 rw_status rw_validate_rotation(const double rotation[4], const char* field, rw_error* error);
+
+// What bodies and rods bring into contact.
+rw_status rw_validate_surface(double friction, double restitution, uint32_t group,
+                              rw_error* error);
 
 // True when a body's mass comes from its shapes: it or one of them has a density.
 bool rw_validate_has_density(const rw_body_desc* desc);
