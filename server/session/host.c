@@ -11,8 +11,9 @@
 #include "solvers/base/check.h"
 #include "solvers/base/clock.h"
 
-// Buffers above this are not kept with a free task.
-enum { KEEP_BYTES = 65536, KEEP_TASKS = 2048 };
+// Free tasks keep their buffers, so that warmed-up commands allocate nothing: up to this size each
+// and together.
+enum { KEEP_BYTES = 65536, KEEP_TASKS = 2048, KEEP_ALL_BYTES = 4 << 20 };
 
 static _Thread_local bool is_loop_thread;
 
@@ -126,6 +127,7 @@ rw_task* rw_host_take_task(rw_host* host, rw_client* client, rw_session* session
             return NULL;
         }
     }
+    host->free_bytes -= task->kept_bytes;
     rw_buffer request = task->request, values = task->values, reply = task->reply;
     request.size_bytes = values.size_bytes = reply.size_bytes = 0;
     memset(task, 0, sizeof *task);
@@ -164,6 +166,12 @@ void rw_host_give_task(rw_host* host, rw_task* task) {
     trim(&task->request);
     trim(&task->values);
     trim(&task->reply);
+    task->kept_bytes = task->request.capacity_bytes + task->values.capacity_bytes +
+                       task->reply.capacity_bytes;
+    if (host->free_bytes + task->kept_bytes > KEEP_ALL_BYTES && task->kept_bytes > 4096) {
+        free_task(host, task);
+        return;
+    }
     if (host->free_count >= KEEP_TASKS || task->reply.capacity_bytes < 1024) {
         free_task(host, task);
         return;
@@ -171,6 +179,7 @@ void rw_host_give_task(rw_host* host, rw_task* task) {
     task->note.item.next = (rw_mailbox_item*)host->free_tasks;
     host->free_tasks = task;
     host->free_count++;
+    host->free_bytes += task->kept_bytes;
 }
 
 void rw_host_answer(rw_task* task) {

@@ -42,6 +42,7 @@ struct rw_host {
 
     rw_task* free_tasks; // kept for reuse
     int32_t free_count;
+    size_t free_bytes; // of their buffers
     rw_task* ready_first; // submitted in this turn, linked by note.item
     rw_task* ready_last;
     int32_t active_connections; // that were read from in this turn

@@ -68,6 +68,8 @@ struct rw_task {
     rw_buffer values;   // rows gathered so far
     rw_watchdog_entry watch;
 
+    size_t kept_bytes; // of the buffers, while free
+
     // The answer: status for those who count, and whole frames ready to send.
     int status;
     rw_buffer reply;
