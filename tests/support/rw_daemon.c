@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -70,7 +71,9 @@ void rw_daemon_start(rw_daemon* daemon, const char* const* flags) {
     }
     daemon->pid = fork();
     if (daemon->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that dies takes its daemon along
         int log = open(daemon->log_path, O_CREAT | O_WRONLY | O_TRUNC, 0600);
+        dup2(log, STDOUT_FILENO);
         dup2(log, STDERR_FILENO);
         execv(arguments[0], (char* const*)(uintptr_t)arguments);
         _exit(127);
