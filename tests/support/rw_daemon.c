@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { EARLY_COUNT = 64 };
+
 #define FAIL(...)                                                                                  \
     do {                                                                                           \
         fprintf(stderr, __VA_ARGS__);                                                              \
@@ -171,6 +173,11 @@ void rw_daemon_greet(const rw_daemon* daemon, rw_daemon_client* client) {
 
 void rw_daemon_disconnect(rw_daemon_client* client) {
     close(client->fd);
+    for (int i = 0; i < EARLY_COUNT; i++) {
+        if (client->early[i].data != NULL) {
+            rw_buffer_finish(&client->early[i]);
+        }
+    }
     rw_arena_finish(&client->arena);
     rw_buffer_finish(&client->received);
     rw_buffer_finish(&client->out);
@@ -266,23 +273,58 @@ bool rw_daemon_receive(rw_daemon_client* client, rw_daemon_frame* frame, double 
     return true;
 }
 
+static void decode(rw_daemon_client* client, const void* bytes, size_t size,
+                   rw_pb_Response* response) {
+    rw_error error;
+    rw_arena_reset(&client->arena);
+    if (rw_message_decode_response(bytes, size, &client->arena, response, &error) !=
+        RW_STATUS_OK) {
+        FAIL("the daemon sent a bad response: %s: %s", error.path, error.text);
+    }
+}
+
+static void keep_early(rw_daemon_client* client, const void* bytes, size_t size) {
+    for (int i = 0; i < EARLY_COUNT; i++) {
+        rw_buffer* place = &client->early[i];
+        if (place->size_bytes == 0) {
+            place->alloc = &client->alloc;
+            rw_buffer_append(place, bytes, size);
+            return;
+        }
+    }
+}
+
+// Its bytes stay until the next early response takes the place.
+static bool find_early(rw_daemon_client* client, uint64_t id, rw_pb_Response* response) {
+    for (int i = 0; i < EARLY_COUNT; i++) {
+        rw_buffer* place = &client->early[i];
+        if (place->size_bytes > 0) {
+            decode(client, place->data, place->size_bytes, response);
+            if (response->request_id == id) {
+                place->size_bytes = 0;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 void rw_daemon_wait(rw_daemon_client* client, uint64_t id, rw_pb_Response* response) {
+    if (find_early(client, id, response)) {
+        return;
+    }
     double end = rw_daemon_now_s() + 20;
     rw_daemon_frame frame;
-    bool closed;
-    rw_error error;
+    bool closed = false;
     while (rw_daemon_receive(client, &frame, end - rw_daemon_now_s(), &closed)) {
         if (frame.kind != RW_FRAME_RESPONSE) {
             continue;
         }
-        rw_arena_reset(&client->arena);
-        if (rw_message_decode_response(frame.payload, frame.size, &client->arena, response,
-                                       &error) != RW_STATUS_OK) {
-            FAIL("the daemon sent a bad response: %s: %s", error.path, error.text);
-        }
+        decode(client, frame.payload, frame.size, response);
         if (response->request_id == id) {
             return;
         }
+        keep_early(client, frame.payload, frame.size);
     }
     FAIL("no response to request %llu: %s", (unsigned long long)id,
          closed ? "closed" : "timed out");

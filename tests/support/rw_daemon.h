@@ -38,6 +38,7 @@ typedef struct rw_daemon_client {
     size_t at;
     rw_buffer out;
     uint64_t connection_id; // of Hello
+    rw_buffer early[64];     // responses that came while another was waited for; size 0 = free
 } rw_daemon_client;
 
 // A frame that came. `payload` is valid until the next receive.
@@ -66,7 +67,8 @@ uint64_t rw_daemon_send(rw_daemon_client* client, rw_pb_Request* request);
 bool rw_daemon_receive(rw_daemon_client* client, rw_daemon_frame* frame, double limit_s,
                        bool* closed);
 
-// The next response with this id; other frames are passed over. Aborts after 20 s.
+// The response with this id; responses to others are kept for their turn, other frames are passed
+// over. Aborts after 20 s.
 void rw_daemon_wait(rw_daemon_client* client, uint64_t id, rw_pb_Response* response);
 
 // Send and wait.
