@@ -57,60 +57,96 @@ struct rw_kkt {
 };
 
 // ---- Small kernels: inlined with constant sizes, column major -----------------------------------
+//
+// Columns are padded to an even length with zeros, so that every kernel works on whole pairs. A sum
+// is formed first and then subtracted; its order is fixed, in scalars and in pairs alike.
 
 #define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 6")
+
+typedef double pair __attribute__((vector_size(16), may_alias));
+
+// Length of a column of m entries in memory.
+#define PADDED(m) (((m) + 1) & ~1)
 
 // b (m x n) -= a (m x d) t' (t: n x d).
 INLINE void subtract_product(int m, int n, int d, double* restrict b, const double* restrict a,
                              const double* restrict t) {
-    for (int k = 0; k < d; k++)
-        for (int j = 0; j < n; j++) {
-            double s = t[k * n + j];
-            for (int i = 0; i < m; i++)
-                b[j * m + i] -= a[k * m + i] * s;
+    const int pairs = PADDED(m) / 2, lead = PADDED(n);
+    const pair* pa = (const pair*)a;
+    pair* pb = (pair*)b;
+    UNROLL for (int j = 0; j < n; j++) {
+        pair sum[3] = {{0.0, 0.0}, {0.0, 0.0}, {0.0, 0.0}};
+        UNROLL for (int k = 0; k < d; k++) {
+            pair s = {t[k * lead + j], t[k * lead + j]};
+            UNROLL for (int i = 0; i < pairs; i++)
+                sum[i] += pa[k * pairs + i] * s;
         }
+        UNROLL for (int i = 0; i < pairs; i++)
+            pb[j * pairs + i] -= sum[i];
+    }
 }
 
 // t (n x d) = l (n x d) D.
 INLINE void scale_columns(int n, int d, double* restrict t, const double* restrict l,
                           const double* restrict pivot) {
-    for (int k = 0; k < d; k++)
-        for (int i = 0; i < n; i++)
-            t[k * n + i] = l[k * n + i] * pivot[k];
+    const int pairs = PADDED(n) / 2;
+    pair* pt = (pair*)t;
+    const pair* pl = (const pair*)l;
+    UNROLL for (int k = 0; k < d; k++) {
+        pair s = {pivot[k], pivot[k]};
+        UNROLL for (int i = 0; i < pairs; i++)
+            pt[k * pairs + i] = pl[k * pairs + i] * s;
+    }
 }
 
 // b (m x d) <- b L^-T D^-1 for the unit lower L (d x d).
 INLINE void solve_block(int m, int d, double* restrict b, const double* restrict l,
                         const double* restrict inverse) {
-    for (int j = 1; j < d; j++)
-        for (int k = 0; k < j; k++) {
-            double s = l[k * d + j];
-            for (int i = 0; i < m; i++)
-                b[j * m + i] -= b[k * m + i] * s;
+    const int pairs = PADDED(m) / 2, lead = PADDED(d);
+    pair* pb = (pair*)b;
+    UNROLL for (int j = 1; j < d; j++) {
+        pair sum[3] = {{0.0, 0.0}, {0.0, 0.0}, {0.0, 0.0}};
+        UNROLL for (int k = 0; k < j; k++) {
+            pair s = {l[k * lead + j], l[k * lead + j]};
+            UNROLL for (int i = 0; i < pairs; i++)
+                sum[i] += pb[k * pairs + i] * s;
         }
-    for (int j = 0; j < d; j++)
-        for (int i = 0; i < m; i++)
-            b[j * m + i] *= inverse[j];
-}
-
-// z (n) -= l (n x d) y.
-INLINE void subtract_apply(int n, int d, double* restrict z, const double* restrict l,
-                           const double* restrict y) {
-    for (int k = 0; k < d; k++) {
-        double s = y[k];
-        for (int i = 0; i < n; i++)
-            z[i] -= l[k * n + i] * s;
+        UNROLL for (int i = 0; i < pairs; i++)
+            pb[j * pairs + i] -= sum[i];
+    }
+    UNROLL for (int j = 0; j < d; j++) {
+        pair s = {inverse[j], inverse[j]};
+        UNROLL for (int i = 0; i < pairs; i++)
+            pb[j * pairs + i] *= s;
     }
 }
 
-// z (d) -= l' (l: n x d) x.
+// z (n) -= l (n x d) y. z has room for the padding.
+INLINE void subtract_apply(int n, int d, double* restrict z, const double* restrict l,
+                           const double* restrict y) {
+    const int pairs = PADDED(n) / 2;
+    const pair* pl = (const pair*)l;
+    pair *pz = (pair*)z, sum[3] = {{0.0, 0.0}, {0.0, 0.0}, {0.0, 0.0}};
+    UNROLL for (int k = 0; k < d; k++) {
+        pair s = {y[k], y[k]};
+        UNROLL for (int i = 0; i < pairs; i++)
+            sum[i] += pl[k * pairs + i] * s;
+    }
+    UNROLL for (int i = 0; i < pairs; i++)
+        pz[i] -= sum[i];
+}
+
+// z (d) -= l' (l: n x d) x. The padding of x is finite.
 INLINE void subtract_apply_transpose(int n, int d, double* restrict z, const double* restrict l,
                                      const double* restrict x) {
-    for (int k = 0; k < d; k++) {
-        double s = 0.0;
-        for (int i = 0; i < n; i++)
-            s += l[k * n + i] * x[i];
-        z[k] -= s;
+    const int pairs = PADDED(n) / 2;
+    const pair *pl = (const pair*)l, *px = (const pair*)x;
+    UNROLL for (int k = 0; k < d; k++) {
+        pair sum = {0.0, 0.0};
+        UNROLL for (int i = 0; i < pairs; i++)
+            sum += pl[k * pairs + i] * px[i];
+        z[k] -= sum[0] + sum[1];
     }
 }
 
@@ -136,51 +172,54 @@ INLINE void subtract_apply_transpose(int n, int d, double* restrict z, const dou
 // The diagonal block's update: a (n x n) -= t l', with t = l D.
 INLINE void gather_diagonal(int n, int d, double* restrict a, const double* restrict l,
                             const double* restrict pivot) {
-    double t[36];
-    scale_columns(n, d, t, l, pivot);
-    subtract_product(n, n, d, a, t, l);
+    pair t[18];
+    scale_columns(n, d, (double*)t, l, pivot);
+    subtract_product(n, n, d, a, (const double*)t, l);
 }
 
 INLINE void factor_diagonal(int n, int unused, double* restrict a, double* restrict pivot,
                             double* restrict inverse, double sign, int8_t* guarded) {
     (void)unused;
-    for (int j = 0; j < n; j++) {
+    const int lead = PADDED(n);
+    UNROLL for (int j = 0; j < n; j++) {
         double original = pivot[j]; // the entry before any update: the scale of its rounding
-        double p = a[j * n + j];
+        double p = a[j * lead + j];
         if (!(sign * p > PIVOT_FLOOR * original)) {
             (*guarded)++;
             pivot[j] = inverse[j] = 0.0;
             for (int i = j + 1; i < n; i++)
-                a[j * n + i] = 0.0;
+                a[j * lead + i] = 0.0;
             continue;
         }
         double v = 1.0 / p;
         pivot[j] = p;
         inverse[j] = v;
         double column[6];
-        for (int i = j + 1; i < n; i++) {
-            column[i] = a[j * n + i];
-            a[j * n + i] = column[i] * v;
+        UNROLL for (int i = j + 1; i < n; i++) {
+            column[i] = a[j * lead + i];
+            a[j * lead + i] = column[i] * v;
         }
-        for (int k = j + 1; k < n; k++)
-            for (int i = k; i < n; i++)
-                a[k * n + i] -= column[i] * a[j * n + k];
+        UNROLL for (int k = j + 1; k < n; k++)
+            UNROLL for (int i = k; i < n; i++)
+                a[k * lead + i] -= column[i] * a[j * lead + k];
     }
 }
 
 INLINE void solve_lower(int n, int unused, double* restrict z, const double* restrict l) {
     (void)unused;
-    for (int k = 0; k < n - 1; k++)
-        for (int i = k + 1; i < n; i++)
-            z[i] -= l[k * n + i] * z[k];
+    const int lead = PADDED(n);
+    UNROLL for (int k = 0; k < n - 1; k++)
+        UNROLL for (int i = k + 1; i < n; i++)
+            z[i] -= l[k * lead + i] * z[k];
 }
 
 INLINE void solve_upper(int n, int unused, double* restrict z, const double* restrict l) {
     (void)unused;
-    for (int k = n - 2; k >= 0; k--) {
+    const int lead = PADDED(n);
+    UNROLL for (int k = n - 2; k >= 0; k--) {
         double s = z[k];
-        for (int i = k + 1; i < n; i++)
-            s -= l[k * n + i] * z[i];
+        UNROLL for (int i = k + 1; i < n; i++)
+            s -= l[k * lead + i] * z[i];
         z[k] = s;
     }
 }
@@ -188,10 +227,12 @@ INLINE void solve_upper(int n, int unused, double* restrict z, const double* res
 #define DISPATCH_SQUARE(kernel, n, ...)                                                            \
     switch (n) {                                                                                   \
     case 1: kernel(1, 1, __VA_ARGS__); break;                                                      \
+    case 2: kernel(2, 2, __VA_ARGS__); break;                                                      \
     case 3: kernel(3, 3, __VA_ARGS__); break;                                                      \
+    case 4: kernel(4, 4, __VA_ARGS__); break;                                                      \
     case 5: kernel(5, 5, __VA_ARGS__); break;                                                      \
     case 6: kernel(6, 6, __VA_ARGS__); break;                                                      \
-    default: kernel((n), (n), __VA_ARGS__); break;                                                 \
+    default: break;                                                                                \
     }
 
 // ---- Symbolic phase ------------------------------------------------------------------------------
@@ -338,7 +379,7 @@ static rw_status find_columns(rw_kkt* s, rw_arena* scratch) {
             s->entry_row[e] = r;
             s->entry_column[e] = n;
             s->entry_slot[e] = -1;
-            s->entry_block[e + 1] = s->entry_block[e] + s->dim[n] * s->dim[r];
+            s->entry_block[e + 1] = s->entry_block[e] + s->dim[n] * PADDED(s->dim[r]);
             s->row_first[r + 1]++;
         }
         s->column_first[n + 1] = e;
@@ -495,9 +536,10 @@ static void load_column(rw_kkt* s, int32_t n) {
         for (int i = 0; i < 6; i++)
             pivot[i] = a[7 * i];
     } else {
-        memset(a, 0, sizeof(double) * (size_t)(d * d));
+        const int lead = PADDED(d);
+        memset(a, 0, sizeof(double) * (size_t)(lead * d));
         for (int i = 0; i < d; i++) {
-            a[i * d + i] = -s->epsilon[s->row_start[k] + i];
+            a[i * lead + i] = -s->epsilon[s->row_start[k] + i];
             pivot[i] = 0.0; // nothing but updates: any negative pivot will do
         }
     }
@@ -505,7 +547,7 @@ static void load_column(rw_kkt* s, int32_t n) {
         double* block = s->blocks + s->entry_block[e];
         int m = s->dim[s->entry_row[e]];
         if (s->entry_slot[e] < 0) {
-            memset(block, 0, sizeof(double) * (size_t)(m * d));
+            memset(block, 0, sizeof(double) * (size_t)(PADDED(m) * d));
             continue;
         }
         const double* rows = s->jacobian + s->slot_first[s->entry_slot[e]];
@@ -515,7 +557,7 @@ static void load_column(rw_kkt* s, int32_t n) {
         }
         for (int j = 0; j < 6; j++)
             for (int i = 0; i < m; i++)
-                block[j * m + i] = rows[i * 6 + j];
+                block[j * PADDED(m) + i] = rows[i * 6 + j];
     }
 }
 
@@ -532,7 +574,8 @@ static void factor_node(rw_kkt* s, int32_t n) {
         int32_t end = s->column_first[c + 1];
         if (e + 1 == end)
             continue;
-        double t[36];
+        pair scaled[18];
+        double* t = (double*)scaled;
         scale_columns(d, dc, t, l, p);
         const int32_t* dest = s->dest + s->dest_first[e];
         for (int32_t q = e + 1; q < end; q++, dest++)
@@ -651,7 +694,7 @@ void rw_kkt_solve(rw_kkt* s, double* body, double* row, rw_parallel* parallel) {
 static void find_residual(rw_kkt* s, const double* given_body, const double* given_row,
                           const double* body, const double* row, const double* regularisation) {
     for (int32_t b = 0; b < s->body_count; b++) {
-        double r[6];
+        _Alignas(16) double r[6];
         const double *m = s->mass + 36 * (size_t)b, *x = body + 6 * (size_t)b;
         memcpy(r, given_body + 6 * (size_t)b, sizeof r);
         subtract_apply(6, 6, r, m, x); // symmetric: columns are rows
