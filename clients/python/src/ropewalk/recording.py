@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
-import time
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
@@ -24,10 +23,12 @@ from .picture import Film
 from .recorder import remove_stale
 from .scene import read_scene
 from .session import Session
-from .stream import Frame, FrameReader
+from .stream import Frame, FrameReader, Subscription
 
 MAGIC = b"ropewalk recording 1\n"
 _KIND_LAYOUT, _KIND_SCENE = 16, 17
+# A driven session is stepped in so many parts, for the progress bar.
+_PARTS = 100
 _FIELDS = ("position", "rotation", "linear_velocity", "angular_velocity")
 
 
@@ -71,43 +72,58 @@ def _record(
 ) -> int:
     file.write(MAGIC)
     _write(file, _KIND_SCENE, session.get_scene())
-    start, end = session.time, session.time + seconds
     info = session.refresh()
-    count = 0
     # The session that runs for us waits for us; one that runs for others does not.
     with session.subscribe(every_s=every, quantized=quantized, back_pressure=not attach, queue_limit=None) as frames:
-        layout = messages.SubscribeResult()
+        layout = messages.SubscribeResult(period=frames.period)
         if frames.reader.layout is not None:
             layout.layout.CopyFrom(frames.reader.layout)
-        layout.period = frames.period
         _write(file, _KIND_LAYOUT, layout)
-        total = max(1, round(seconds / info.time_step))
-        done = 0
-        pending = None
+        if attach:
+            return _follow(session, frames, file, info.time + seconds - info.time_step / 2)
+        return _drive(session, frames, file, max(1, round(seconds / info.time_step)), progress)
+
+
+def _drive(
+    session: Session, frames: Subscription, file: IO[bytes], total: int, progress: Callable[[int, int], None] | None
+) -> int:
+    """Steps the session and writes all frames that come of it."""
+    count = 0
+    for part in range(_PARTS):
+        steps = total * (part + 1) // _PARTS - total * part // _PARTS
+        if steps == 0:
+            continue
+        session.step(steps)
+        if progress is not None:
+            progress(steps, total)
+        count += _write_waiting(frames, file)
+    frames.close()  # What was on its way is there now.
+    return count + _write_waiting(frames, file)
+
+
+def _write_waiting(frames: Subscription, file: IO[bytes]) -> int:
+    count = 0
+    while (message := frames.next_message(0.0)) is not None:
+        _write(file, KIND_STATE, message)
+        count += 1
+    return count
+
+
+def _follow(session: Session, frames: Subscription, file: IO[bytes], end: float) -> int:
+    """Writes what comes until the session's time reaches `end`, it ends, or the user has seen enough (interrupts)."""
+    count = 0
+    try:
         while True:
-            if not attach and pending is None and done < total:
-                steps = min(max(1, total // 100), total - done)
-                pending = session.submit("step", {"count": steps})
-                done += steps
-                if progress is not None:
-                    progress(steps, total)
-            if pending is not None:
-                pending.result()
-                pending = None
-            message = frames.next_message(1.0 if attach else 0.0)
-            while message is not None:
-                if message.time > end + info.time_step / 2:
-                    return count
+            message = frames.next_message(0.5)
+            if message is not None:
                 _write(file, KIND_STATE, message)
                 count += 1
-                message = frames.next_message(0.0)
-            if not attach and done >= total:
+                if message.time >= end:
+                    return count
+            elif not any(info.id == session.id and info.state != "FAULTED" for info in session.client.sessions()):
                 return count
-            if attach and session.refresh().state not in ("RUNNING", "READY"):
-                return count
-            if attach and session.time >= end and start < end:
-                time.sleep(0)
-                return count
+    except KeyboardInterrupt:
+        return count
 
 
 def _write(file: IO[bytes], kind: int, message: Any) -> None:
