@@ -265,11 +265,11 @@ typedef struct rw_removal {
 // Finds everything that must go with the object: joints of bodies, couplings of joints, attachments
 // of rods and bodies, forces and inputs on any of them. Without `cascade` an object with dependents
 // answers FAILED_PRECONDITION and names them. Finish the plan in either case. To apply it to the
-// rows of a state, walk new_index from the end and erase rows of -1, before rw_model_apply_removal.
-rw_status rw_model_plan_removal(const rw_model* model, rw_kind kind, int32_t index, bool cascade,
+// rows of a state, walk new_index from the end and erase rows of -1, before rw_model_removal_apply.
+rw_status rw_model_removal_plan(const rw_model* model, rw_kind kind, int32_t index, bool cascade,
                                 rw_removal* removal, rw_error* error);
 // Removes what was planned, moves the others down and renews ids, names and references.
-void rw_model_apply_removal(rw_model* model, const rw_removal* removal);
+void rw_model_removal_apply(rw_model* model, const rw_removal* removal);
 void rw_model_removal_finish(rw_removal* removal);
 
 // ---- Applied wrenches ----

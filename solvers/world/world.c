@@ -396,7 +396,7 @@ rw_status rw_world_remove(rw_world* world, rw_kind kind, int32_t index, bool cas
                           rw_error* error) {
     rw_removal plan;
     rw_status status =
-        rw_model_plan_removal(&world->model, kind, index, cascade, &plan, error);
+        rw_model_removal_plan(&world->model, kind, index, cascade, &plan, error);
     if (status == RW_STATUS_OK) {
         const int32_t* bodies = plan.new_index[RW_KIND_BODY];
         for (int32_t i = world->model.bodies.count - 1; bodies != NULL && i >= 0; i--) {
@@ -413,7 +413,7 @@ rw_status rw_world_remove(rw_world* world, rw_kind kind, int32_t index, bool cas
                 world->rods_are_prepared = false;
             }
         }
-        rw_model_apply_removal(&world->model, &plan);
+        rw_model_removal_apply(&world->model, &plan);
         topology_changed(world);
     }
     rw_model_removal_finish(&plan);

@@ -147,9 +147,9 @@ static void a_stale_id_is_not_found_for_ever(void** state) {
     int32_t gust = index_of(RW_KIND_INPUT, "gust");
     rw_id id = rw_model_id(&model, RW_KIND_INPUT, gust);
     rw_removal removal;
-    assert_int_equal(rw_model_plan_removal(&model, RW_KIND_INPUT, gust, false, &removal, NULL),
+    assert_int_equal(rw_model_removal_plan(&model, RW_KIND_INPUT, gust, false, &removal, NULL),
                      RW_STATUS_OK);
-    rw_model_apply_removal(&model, &removal);
+    rw_model_removal_apply(&model, &removal);
     rw_model_removal_finish(&removal);
     rw_id fresh;
     assert_int_equal(rw_model_add_input(&model, &scene.inputs[0], &fresh, NULL), RW_STATUS_OK);
@@ -169,7 +169,7 @@ static void removing_what_is_used_names_the_dependents(void** state) {
     rw_removal removal;
     rw_error error;
     uint64_t revision = model.topology_revision;
-    assert_int_equal(rw_model_plan_removal(&model, RW_KIND_BODY, index_of(RW_KIND_BODY, "link"),
+    assert_int_equal(rw_model_removal_plan(&model, RW_KIND_BODY, index_of(RW_KIND_BODY, "link"),
                                            false, &removal, &error),
                      RW_STATUS_FAILED_PRECONDITION);
     rw_model_removal_finish(&removal);
@@ -189,7 +189,7 @@ static void cascade_takes_all_dependents_and_renews_indices(void** state) {
     assert_int_equal(rw_model_add_wrench(&model, &on_link), RW_STATUS_OK);
     assert_int_equal(rw_model_add_wrench(&model, &on_ball), RW_STATUS_OK);
     rw_removal removal;
-    assert_int_equal(rw_model_plan_removal(&model, RW_KIND_BODY, 0, true, &removal, NULL),
+    assert_int_equal(rw_model_removal_plan(&model, RW_KIND_BODY, 0, true, &removal, NULL),
                      RW_STATUS_OK);
     assert_int_equal(removal.removed_count[RW_KIND_BODY], 1);
     assert_int_equal(removal.removed_count[RW_KIND_JOINT], 2);      // shoulder, wrist
@@ -201,7 +201,7 @@ static void cascade_takes_all_dependents_and_renews_indices(void** state) {
     assert_int_equal(removal.new_index[RW_KIND_BODY][0], -1);
     assert_int_equal(removal.new_index[RW_KIND_BODY][3], 2);
     double ball_mass = model.bodies.mass[1];
-    rw_model_apply_removal(&model, &removal);
+    rw_model_removal_apply(&model, &removal);
     rw_model_removal_finish(&removal);
     check_consistency();
     assert_int_equal(model.bodies.count, 3);
@@ -225,9 +225,9 @@ static void removing_a_rod_moves_the_rows_of_the_others(void** state) {
         rw_model_set_rod_layout(&model, i, model.rods.items[i].node_count - 1, 1);
     }
     rw_removal removal;
-    assert_int_equal(rw_model_plan_removal(&model, RW_KIND_ROD, 1, false, &removal, NULL),
+    assert_int_equal(rw_model_removal_plan(&model, RW_KIND_ROD, 1, false, &removal, NULL),
                      RW_STATUS_OK);
-    rw_model_apply_removal(&model, &removal);
+    rw_model_removal_apply(&model, &removal);
     rw_model_removal_finish(&removal);
     check_consistency();
     assert_int_equal(model.rods.items[1].node_first, 5);
@@ -241,11 +241,11 @@ static void a_name_is_free_again_after_removal(void** state) {
     load();
     for (int round = 0; round < 3; round++) {
         rw_removal removal;
-        assert_int_equal(rw_model_plan_removal(&model, RW_KIND_FORCE,
+        assert_int_equal(rw_model_removal_plan(&model, RW_KIND_FORCE,
                                                index_of(RW_KIND_FORCE, "air"), true, &removal,
                                                NULL),
                          RW_STATUS_OK);
-        rw_model_apply_removal(&model, &removal);
+        rw_model_removal_apply(&model, &removal);
         rw_model_removal_finish(&removal);
         assert_int_equal(rw_model_add_force(&model, &scene.forces[3], NULL, NULL), RW_STATUS_OK);
         check_consistency();
@@ -372,8 +372,8 @@ static void every_creation_is_all_or_nothing_when_any_allocation_fails(void** st
             rw_removal removal;
             static const char* const names[] = {"ball", "shoulder", "gear", "net",
                                                 "grip", "spring",   "drive"};
-            rw_model_plan_removal(&model, kind, index_of(kind, names[k]), true, &removal, NULL);
-            rw_model_apply_removal(&model, &removal);
+            rw_model_removal_plan(&model, kind, index_of(kind, names[k]), true, &removal, NULL);
+            rw_model_removal_apply(&model, &removal);
             rw_model_removal_finish(&removal);
             for (int32_t i = 0; kind == RW_KIND_BODY && model.bodies.count < model.bodies.capacity;
                  i++) {
@@ -428,7 +428,7 @@ static void planning_a_removal_survives_every_failing_allocation(void** state) {
     for (int64_t n = 1;; n++) {
         rw_removal removal;
         rw_alloc_fail_after(n);
-        rw_status status = rw_model_plan_removal(&model, RW_KIND_BODY, 0, true, &removal, NULL);
+        rw_status status = rw_model_removal_plan(&model, RW_KIND_BODY, 0, true, &removal, NULL);
         rw_alloc_fail_after(0);
         rw_model_removal_finish(&removal);
         check_consistency();

@@ -18,8 +18,8 @@ static int begin(void** state) {
     }
     for (int round = 0; round < 3; round++) {
         rw_removal removal;
-        rw_model_plan_removal(&model, RW_KIND_JOINT, 0, true, &removal, NULL);
-        rw_model_apply_removal(&model, &removal);
+        rw_model_removal_plan(&model, RW_KIND_JOINT, 0, true, &removal, NULL);
+        rw_model_removal_apply(&model, &removal);
         rw_model_removal_finish(&removal);
     }
     rw_model_add_joint(&model, &scene.joints[0], NULL, NULL);
@@ -28,8 +28,8 @@ static int begin(void** state) {
     rw_model_add_coupling(&model, &scene.couplings[0], NULL, NULL);
     rw_model_add_input(&model, &scene.inputs[4], NULL, NULL);
     rw_removal last; // leaves a hole in the ids
-    rw_model_plan_removal(&model, RW_KIND_JOINT, 0, false, &last, NULL);
-    rw_model_apply_removal(&model, &last);
+    rw_model_removal_plan(&model, RW_KIND_JOINT, 0, false, &last, NULL);
+    rw_model_removal_apply(&model, &last);
     rw_model_removal_finish(&last);
     for (int32_t i = 0; i < model.rods.count; i++) {
         rw_model_set_rod_layout(&model, i, model.rods.items[i].node_count - 1,
