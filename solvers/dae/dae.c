@@ -421,6 +421,16 @@ static rw_status set_joint(void* self, rw_state* state, int32_t joint, const dou
     return RW_STATUS_OK;
 }
 
+rw_status rw_dae_ask(void* self, const rw_state* state, double time_s, rw_arena* arena,
+                     rw_dae_query* query, rw_error* error) {
+    dae* s = self;
+    s->has_signals = false;
+    if (evaluate(self, state, time_s) != RW_STATUS_OK)
+        RW_FAIL(error, FAILED_PRECONDITION, "", "the joints' matrix can't be factored here");
+    s->has_signals = false; // the questions overwrite what the signals read
+    return rw_dae_query_begin(query, s->system, arena, error);
+}
+
 int32_t rw_dae_redundant_rows(const void* self) {
     const dae* s = self;
     return s->system ? s->system->pivots.redundant : 0;

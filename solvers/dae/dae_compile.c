@@ -102,8 +102,10 @@ static rw_status compile_joints(rw_dae_system* s, const rw_state* state, graph_b
     s->stop = array(s, joints->rate_count, sizeof(double));
     s->stiffness = array(s, joints->rate_count, sizeof(double));
     s->damping = array(s, joints->rate_count, sizeof(double));
+    s->extra_effort = array(s, joints->rate_count, sizeof(double));
     if (!s->joints || !s->joint_constraint || !s->joint_slot || !s->frames || !s->rows ||
-        !s->rates || !s->effort || !s->stop || !s->stiffness || !s->damping)
+        !s->rates || !s->effort || !s->stop || !s->stiffness || !s->damping ||
+        !s->extra_effort)
         return RW_STATUS_RESOURCE_EXHAUSTED;
     for (int32_t k = 0; k < n; k++) {
         const rw_joint* from = &joints->items[k];

@@ -496,11 +496,22 @@ static void note_soft_multipliers(rw_dae_system* s) {
     }
 }
 
-rw_status rw_dae_system_accelerate(rw_dae_system* s) {
-    RW_TRY(rw_dae_system_factor(s));
+void rw_dae_system_applied(rw_dae_system* s) {
     apply_forces(s);
     if (s->has_efforts)
         rw_dae_effort_add(s);
+}
+
+rw_status rw_dae_system_accelerate(rw_dae_system* s) {
+    RW_TRY(rw_dae_system_factor(s));
+    rw_dae_system_applied(s);
+    for (int32_t k = 0; k < s->joint_count && s->has_extra_effort; k++) {
+        rw_joint_row rows[3];
+        rw_joint_geometry_rates(&s->joints[k], &s->frames[k], rows);
+        for (int32_t i = 0; i < s->joints[k].rate_count; i++)
+            rw_dae_system_add_effort(
+                s, k, &rows[i], s->extra_effort[s->model->joints.items[k].rate_first + i]);
+    }
     for (int32_t k = 0; k < s->joint_count; k++)
         joint_right_side(s, k);
     for (int32_t k = 0; k < s->coupling_count; k++)

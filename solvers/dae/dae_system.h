@@ -57,6 +57,8 @@ struct rw_dae_system {
     double* effort;              // motor, per rate (all joint rates)
     double* stop;                // limits and damping, per rate
     double *stiffness, *damping; // -d effort/d coordinate, -d effort/d rate, per rate
+    double* extra_effort;        // of forward dynamics, per rate
+    bool has_extra_effort;
     double* angle;               // reference of continuous angles (joints x 3); caller-owned values
     rw_drive drive;              // inputs at time_s
     rw_state scratch;            // body arrays in the model's order, for rw_forces_evaluate
@@ -96,6 +98,10 @@ rw_status rw_dae_system_factor(rw_dae_system* system);
 // Evaluates forces and solves at the loaded state: accelerations (world axes) in system->body,
 // multipliers in system->row. FAULTED when the matrix cannot be factored.
 rw_status rw_dae_system_accelerate(rw_dae_system* system);
+
+// Writes all applied wrenches of the loaded, factored state into system->body: gravity, forces,
+// gyroscopic torques, motors, limits, damping; no reactions.
+void rw_dae_system_applied(rw_dae_system* system);
 
 // Loads y and writes dy/dt (D x 13).
 rw_status rw_dae_system_derivative(rw_dae_system* system, const double* y, double* dydt);
