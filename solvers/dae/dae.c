@@ -53,6 +53,7 @@ typedef struct dae {
     rw_id* body_ids;  // which bodies the wrenches belong to
     rw_dae_system* system;
     uint64_t topology; // the model's revision that the system was compiled from
+    rw_integrator integrator; // that the arrays were made for
     rw_arena arena; // of the integrators and below; renewed by prepare
     rw_dae_integrate integrate;
     rw_dae_bdf bdf;
@@ -83,6 +84,7 @@ static void destroy(void* self) {
     if (!s)
         return;
     rw_dae_bdf_finish(&s->bdf);
+    rw_dae_integrate_release(&s->integrate);
     rw_dae_system_destroy(s->system, s->alloc);
     rw_field_release(memory_list, s->alloc, &s->memory);
     rw_alloc_free(s->alloc, s->joint_ids);
@@ -169,12 +171,14 @@ static rw_status rebuild(dae* s, const rw_state* state, rw_arena* scratch, rw_er
     bool* joint_is_new;
     RW_TRY(renew_memory(s, scratch, &joint_is_new));
     rw_dae_bdf_finish(&s->bdf);
+    rw_dae_integrate_release(&s->integrate);
     rw_dae_system_destroy(s->system, s->alloc);
     s->system = NULL;
     rw_arena_finish(&s->arena);
     rw_arena_init(&s->arena, s->alloc);
     RW_TRY(rw_dae_system_create(s->model, s->alloc, state, s->memory.angle, &s->system, error));
-    RW_TRY(rw_dae_integrate_init(&s->integrate, s->system, &s->arena, s->memory.inner_step));
+    RW_TRY(rw_dae_integrate_init(&s->integrate, s->system, s->alloc, &s->arena,
+                                 s->memory.inner_step));
     RW_TRY(rw_dae_bdf_init(&s->bdf, &s->integrate, s->alloc, &s->arena, s->memory.bdf_history,
                            s->memory.bdf_control));
     RW_TRY(rw_dae_rods_init(&s->rods, s->system, &s->arena, s->memory.rod_wrench));
@@ -200,14 +204,14 @@ static rw_status rebuild(dae* s, const rw_state* state, rw_arena* scratch, rw_er
     }
     s->has_signals = false;
     s->topology = s->model->topology_revision;
+    s->integrator = s->model->solver.dae.integrator;
     return RW_STATUS_OK;
 }
 
 static rw_status prepare(void* self, const rw_state* state, rw_error* error) {
     dae* s = self;
-    bool needs_history = s->model->solver.dae.integrator == RW_INTEGRATOR_BDF;
     if (s->system && s->topology == s->model->topology_revision &&
-        needs_history == (s->counts[DOMAIN_DYNAMIC] > 0)) {
+        s->integrator == s->model->solver.dae.integrator) {
         rw_dae_compile_parameters(s->system);
         rw_dae_integrate_parameters(&s->integrate);
         s->has_signals = false;

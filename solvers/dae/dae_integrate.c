@@ -12,8 +12,12 @@
 // Below this fraction of the world's step an inner step makes no progress.
 #define INNER_STEP_FLOOR 1e-9
 
-rw_status rw_dae_integrate_init(rw_dae_integrate* self, rw_dae_system* system, rw_arena* arena,
-                                double* inner_step) {
+static bool is_euler(rw_integrator method) {
+    return method == RW_INTEGRATOR_EULER || method == RW_INTEGRATOR_SYMPLECTIC_EULER;
+}
+
+rw_status rw_dae_integrate_init(rw_dae_integrate* self, rw_dae_system* system, rw_alloc* alloc,
+                                rw_arena* arena, double* inner_step) {
     *self = (rw_dae_integrate){.system = system, .inner_step = inner_step};
     self->size = RW_DAE_WIDTH * (int64_t)system->dynamic_count;
     rw_dae_integrate_parameters(self);
@@ -23,14 +27,23 @@ rw_status rw_dae_integrate_init(rw_dae_integrate* self, rw_dae_system* system, r
     bool ok = self->y && self->stage;
     for (int i = 0; i < RW_DAE_STAGES && ok; i++)
         ok = (self->slope[i] = rw_arena_get(arena, bytes)) != NULL;
-    return ok ? RW_STATUS_OK : RW_STATUS_RESOURCE_EXHAUSTED;
+    if (!ok)
+        return RW_STATUS_RESOURCE_EXHAUSTED;
+    if (!is_euler(system->model->solver.dae.integrator))
+        return RW_STATUS_OK;
+    RW_TRY(rw_dae_stiff_init(&self->stiff, system, alloc, arena));
+    rw_dae_integrate_parameters(self);
+    return RW_STATUS_OK;
 }
+
+void rw_dae_integrate_release(rw_dae_integrate* self) { rw_dae_stiff_finish(&self->stiff); }
 
 void rw_dae_integrate_parameters(rw_dae_integrate* self) {
     const rw_solver_options* options = &self->system->model->solver;
     self->project = options->dae.stabilization == RW_STABILIZATION_PROJECTION;
     self->relative_tolerance = options->dae.relative_tolerance;
     self->absolute_tolerance = options->dae.absolute_tolerance;
+    self->is_implicit = self->stiff.kkt && rw_dae_stiff_any(&self->stiff);
 }
 
 rw_status rw_dae_integrate_fault(const rw_dae_integrate* self, rw_step* step, const double* y,
@@ -129,6 +142,19 @@ static void combine(rw_dae_integrate* self, double* out, const double* y, double
 static rw_status euler(rw_dae_integrate* self, rw_step* step, bool symplectic) {
     double *y = self->y, *f = self->slope[0], h = step->h;
     RW_TRY(evaluate(self, step, step->time_s, y, f));
+    if (self->is_implicit) {
+        // (M + h D + h^2 K) du + J' mu = h M a - h^2 K u: accelerations of the stiff parts at the end.
+        double *residual = self->slope[1], *change = self->slope[2];
+        // Explicit Euler moves on with the old velocity first: it looks one step further.
+        for (int64_t i = 0; i < self->size; i++)
+            residual[i] = (!symplectic && i % RW_DAE_WIDTH < 7 ? 2.0 : 1.0) * h * f[i];
+        if (rw_dae_stiff_factor(&self->stiff, h) != RW_STATUS_OK)
+            return RW_STATUS_FAULTED;
+        rw_dae_stiff_solve(&self->stiff, h, y, residual, change);
+        for (int64_t i = 0; i < self->size; i += RW_DAE_WIDTH)
+            for (int k = 7; k < RW_DAE_WIDTH; k++)
+                f[i + k] = change[i + k] / h;
+    }
     if (!symplectic) {
         for (int64_t i = 0; i < self->size; i++)
             y[i] += h * f[i];

@@ -1,12 +1,14 @@
 // The explicit integrators of the DAE solver: Euler, symplectic Euler, classical Runge-Kutta, and
 // Dormand-Prince 5(4) with step control. Each advances y (dae_system.h) over one step of the world
-// and lands exactly on its end. After every (inner) step the quaternions are normalised and, when
+// and lands exactly on its end. The Eulers are linearly implicit in the stiff parts (dae_stiff.h): they
+// stay stable with any spring, damper, motor gain or compliance. After every (inner) step the quaternions are normalised and, when
 // asked for, positions and velocities are projected onto the joints. One thread at a time; nothing
 // is allocated after rw_dae_integrate_init.
 #pragma once
 
 #include <stdatomic.h>
 
+#include "solvers/dae/dae_stiff.h"
 #include "solvers/dae/dae_system.h"
 
 #define RW_DAE_STAGES 7
@@ -17,14 +19,17 @@ typedef struct rw_dae_integrate {
     double* y;             // at the end of the last step
     double* stage;         // argument of a stage
     double* slope[RW_DAE_STAGES];
+    rw_dae_stiff stiff;    // for the Eulers; made when is_implicit
+    bool is_implicit;      // the method is an Euler and there are stiff parts
     double* inner_step;    // RK45: the next inner step [s], 0 at first; borrowed, part of the state
     bool project;
     double relative_tolerance, absolute_tolerance;
 } rw_dae_integrate;
 
 // Allocates from `arena`; reads stabilisation and tolerances from the system's model.
-rw_status rw_dae_integrate_init(rw_dae_integrate* self, rw_dae_system* system, rw_arena* arena,
-                                double* inner_step);
+rw_status rw_dae_integrate_init(rw_dae_integrate* self, rw_dae_system* system, rw_alloc* alloc,
+                                rw_arena* arena, double* inner_step);
+void rw_dae_integrate_release(rw_dae_integrate* self);
 
 // Reads stabilisation and tolerances again.
 void rw_dae_integrate_parameters(rw_dae_integrate* self);

@@ -22,8 +22,7 @@ static int32_t spring_end(const rw_dae_system* s, const rw_point* point) {
 }
 
 static bool is_stiff_joint(const rw_dae_system* s, int32_t k) {
-    return s->joint_constraint[k] >= 0 && s->joints[k].rate_count &&
-           rw_dae_effort_has(&s->model->joints.items[k].desc);
+    return s->joint_constraint[k] >= 0 && s->joints[k].rate_count; // motors may come at any time
 }
 
 static bool is_moving_spring(const rw_dae_system* s, int32_t k) {
@@ -101,6 +100,17 @@ static rw_status build(rw_dae_stiff* self, rw_alloc* alloc, rw_arena* arena) {
                                                            : RW_STATUS_RESOURCE_EXHAUSTED;
 }
 
+bool rw_dae_stiff_any(const rw_dae_stiff* self) {
+    const rw_dae_system* s = self->system;
+    bool any = s->has_soft;
+    for (int32_t i = 0; i < self->node_count && !any; i++) {
+        int32_t k = self->nodes[i].joint;
+        const rw_joint_desc* d = k < 0 ? NULL : &s->model->joints.items[k].desc;
+        any = !d || rw_dae_effort_has(d);
+    }
+    return any;
+}
+
 rw_status rw_dae_stiff_init(rw_dae_stiff* self, rw_dae_system* system, rw_alloc* alloc,
                             rw_arena* arena) {
     *self = (rw_dae_stiff){.system = system};
@@ -130,8 +140,11 @@ static void load_node(rw_dae_stiff* self, rw_dae_stiff_node* node, double c) {
     static const rw_joint_row none;
     int32_t count = node->joint >= 0 ? s->joints[node->joint].rate_count : 1;
     for (int32_t i = 0; i < count; i++) {
-        rw_joint_row row;
-        if (node->joint >= 0) {
+        rw_joint_row row = none;
+        node->stiffness[i] = node->damping[i] = 0.0;
+        if (node->joint >= 0 && !rw_dae_effort_has(&s->model->joints.items[node->joint].desc)) {
+            // free at present
+        } else if (node->joint >= 0) {
             int32_t r = s->model->joints.items[node->joint].rate_first + i;
             node->stiffness[i] = s->stiffness[r];
             node->damping[i] = s->damping[r];

@@ -25,6 +25,10 @@ rw_status rw_dae_stiff_init(rw_dae_stiff* self, rw_dae_system* system, rw_alloc*
                             rw_arena* arena);
 void rw_dae_stiff_finish(rw_dae_stiff* self);
 
+// True when the model has stiff parts at present: springs, motors with gains, limits, damping, soft
+// joints.
+bool rw_dae_stiff_any(const rw_dae_stiff* self);
+
 // Factors the matrix of `c` [s] at the loaded state, whose accelerations were solved (so that the
 // system's rows, rates and efforts are those of this state).
 rw_status rw_dae_stiff_factor(rw_dae_stiff* self, double c);

@@ -51,6 +51,38 @@ static void position_motor_swings_as_a_damped_oscillator(void** state) {
     dae_rig_close(&rig);
 }
 
+static void eulers_bear_any_gain_damper_and_compliance(void** state) {
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        dae_rig rig;
+        pivoted_bar(&rig, k ? RW_INTEGRATOR_EULER : RW_INTEGRATOR_SYMPLECTIC_EULER, 9.81);
+        rw_joint_desc d = bar_pivot(&rig);
+        d.motor.mode = RW_MOTOR_POSITION; // h omega = 50: explicit, it explodes at once
+        d.motor.target[0] = 0.002;
+        d.motor.target_count = 1;
+        d.motor.stiffness = 1e9;
+        d.motor.damping = 1e4;
+        dae_rig_add_joint(&rig, &d);
+        rw_body_desc tip = dae_rig_body("tip", 0.1, (rw_vec3){1e-3, 1e-3, 1e-3}, (rw_vec3){1, 0, 0},
+                                        rw_quat_identity());
+        dae_rig_add_body(&rig, &tip);
+        d = dae_rig_joint(&rig, "soft", RW_JOINT_FIXED, "bar", "tip", (rw_vec3){1, 0, 0},
+                          rw_quat_identity());
+        d.compliance = 1e-8;
+        dae_rig_add_joint(&rig, &d);
+        dae_rig_start(&rig);
+        dae_rig_run(&rig, 2.0);
+        rw_assert_near(dae_rig_coordinate(&rig, "pivot", 0), 0.002, 1e-6);
+        rw_assert_near(dae_rig_rate(&rig, "pivot", 0), 0.0, 1e-9);
+        double violation[2], w[6];
+        dae_rig_violation(&rig, violation);
+        rw_assert_near(violation[0], 0.1 * 9.81 * 1e-8, 1e-11); // it gives way by its compliance
+        dae_rig_reaction(&rig, "soft", w);
+        rw_assert_near(w[2], 0.1 * 9.81, 1e-5);
+        dae_rig_close(&rig);
+    }
+}
+
 static void effort_and_velocity_motors_act_and_are_clipped(void** state) {
     (void)state;
     const struct {
@@ -489,6 +521,7 @@ static void the_quota_is_an_answer_not_a_crash(void** state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(position_motor_swings_as_a_damped_oscillator),
+        cmocka_unit_test(eulers_bear_any_gain_damper_and_compliance),
         cmocka_unit_test(effort_and_velocity_motors_act_and_are_clipped),
         cmocka_unit_test(limits_stop_and_rebound_by_less_than_a_twentieth),
         cmocka_unit_test(ball_joint_keeps_to_its_swing_and_twist),
