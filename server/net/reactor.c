@@ -224,6 +224,10 @@ void rw_reactor_run(rw_reactor* reactor) {
 }
 
 void rw_reactor_finish(rw_reactor* reactor) {
+    // From here on nobody listens to signals: a second SIGTERM must not end an orderly end.
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
     rw_http_stop(reactor);
     rw_listener_close_all(reactor);
     while (reactor->connections != NULL) {

@@ -1,5 +1,7 @@
 #include "server/session/host.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -29,8 +31,13 @@ rw_status rw_host_start(rw_host* host, const rw_config* config, rw_error* error)
     rw_session_table_init(&host->sessions, host, config->max_sessions);
     rw_quota_init(&host->connections, "connections", config->max_connections);
     rw_id_pool_init(&host->client_ids, &host->alloc);
+    // Signals are the loop thread's: the others are started with all of them blocked.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     host->watchdog = rw_watchdog_create(&host->alloc);
     host->pool = rw_worker_pool_create(&host->alloc, (int32_t)config->workers);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (host->watchdog == NULL || host->pool == NULL) {
         rw_worker_pool_destroy(host->pool);
         rw_watchdog_destroy(host->watchdog);
