@@ -93,6 +93,13 @@ class Launcher(unittest.TestCase):
         self.assertIn("sudo apt-get update -q", sudo)
         self.assertTrue(any("apt-get install -y -q --no-install-recommends gcc" in line for line in sudo), sudo)
 
+    def test_a_compiler_behind_a_wrapper_counts_as_a_compiler(self):
+        self.fake("wrapper", 'exec "$@"')
+        self.fake("real-compiler", "cat >/dev/null")
+        run = self.run_launcher("demo", CC="wrapper real-compiler")
+        missing = next(line for line in run.stderr.splitlines() if "missing on this machine" in line)
+        self.assertNotIn("compiler", missing.split())
+
     def test_a_failed_installation_shows_the_end_of_its_log(self):
         self.fake("apt-get", 'echo "E: no network here"; exit 100')
         run = self.run_launcher("--yes", "demo")
