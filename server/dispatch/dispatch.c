@@ -496,6 +496,11 @@ int64_t rw_dispatch_expected_ns(rw_session* session, rw_task* task) {
 
 void rw_dispatch_cancel(rw_task* task) {
     rw_session_cancel(task);
+    rw_session* session = task->session;
+    if (session != NULL && atomic_load_explicit(&session->holds, memory_order_relaxed) > 0) {
+        // It may be parked, waiting for a reader: it must wake to notice.
+        rw_worker_pool_unpark(session->host->pool, &session->actor);
+    }
     rw_commands_batch_cancel(task);
 }
 

@@ -148,6 +148,17 @@ static void linger(rw_connection* connection, const char* reason) {
     rw_reactor_mark_dirty(connection->reactor, connection);
 }
 
+void rw_connection_end(rw_connection* connection) {
+    if (connection->is_closing || connection->is_lingering) {
+        return;
+    }
+    connection->is_lingering = true;
+    connection->linger_until_ns = rw_clock_now_ns() + LINGER_NS;
+    connection->is_stalled = false;
+    start_reading(connection);
+    rw_connection_flush(connection);
+}
+
 static void framing_error(rw_connection* connection, const char* reason) {
     rw_metrics_add(metrics(connection), RW_METRICS_framing_errors_total, 1);
     RW_LOG(WARN, "framing_error", RW_LOG_FIELD_NUMBER("connection", connection->client->id),

@@ -87,6 +87,9 @@ void rw_connection_flush(rw_connection* connection);
 // Hello time-outs and the end of lingering.
 void rw_connection_tick(rw_connection* connection, int64_t now_ns);
 
+// Sends the end behind all replies and reads on until the peer closes too (the server stops).
+void rw_connection_end(rw_connection* connection);
+
 // Closes now; what is unsent is lost.
 void rw_connection_close(rw_connection* connection);
 

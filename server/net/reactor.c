@@ -19,6 +19,7 @@ enum {
 };
 
 #define STALL_NS 20000000
+#define END_NS 250000000
 
 // ---- Lists ----
 
@@ -230,6 +231,17 @@ void rw_reactor_finish(rw_reactor* reactor) {
     pthread_sigmask(SIG_SETMASK, &all, NULL);
     rw_http_stop(reactor);
     rw_listener_close_all(reactor);
+    // Closing a socket with unread bytes in it would take the last replies along: say the end, and
+    // give the peers a moment to say theirs.
+    rw_connection* next;
+    for (rw_connection* one = reactor->connections; one != NULL; one = next) {
+        next = one->next;
+        rw_connection_end(one);
+    }
+    int64_t until_ns = rw_clock_now_ns() + END_NS;
+    while (reactor->connections != NULL && rw_clock_now_ns() < until_ns) {
+        uv_run(&reactor->loop, UV_RUN_ONCE);
+    }
     while (reactor->connections != NULL) {
         for (rw_connection* one = reactor->connections; one != NULL; one = one->next) {
             rw_connection_close(one);

@@ -435,6 +435,10 @@ static void end_lives(rw_host* host, int64_t now_ns) {
                        session->ttl_detached_s) {
             rw_host_close_session(host, session, "ttl");
         }
+        // One that waits for a reader looks at its deadline now and then.
+        if (atomic_load_explicit(&session->holds, memory_order_relaxed) > 0) {
+            rw_worker_pool_unpark(host->pool, &session->actor);
+        }
     }
 }
 

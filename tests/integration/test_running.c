@@ -664,6 +664,55 @@ static void forks_go_on_bit_for_bit_and_apart(void** state) {
     rw_daemon_disconnect(&client);
 }
 
+// ---- Faults ----
+
+static void a_fault_stops_its_session_alone_and_keeps_the_last_good_state(void** state) {
+    (void)state;
+    rw_daemon_client client;
+    rw_pb_Response response;
+    rw_pb_Event event;
+    rw_daemon_greet(&daemon_, &client);
+    uint64_t session = open_session(&client, "faulty", 3), other = open_session(&client, "fine", 3);
+    rw_daemon_step(&client, session, 10);
+    rw_pb_Request request = for_session(session, rw_pb_Request_snapshot_tag);
+    request.command.snapshot.keep = true;
+    assert_int_equal(rw_daemon_call(&client, &request, &response), rw_pb_Status_Code_OK);
+    uint64_t kept = response.result.snapshot.snapshot;
+    // Velocities that leave the range of numbers within some steps.
+    request = for_session(session, rw_pb_Request_set_gravity_tag);
+    request.command.set_gravity.gravity_count = 3;
+    request.command.set_gravity.gravity[2] = -9e29;
+    assert_int_equal(rw_daemon_call(&client, &request, &response), rw_pb_Status_Code_OK);
+    request = for_session(session, rw_pb_Request_set_time_step_tag);
+    request.command.set_time_step.has_time_step = true;
+    request.command.set_time_step.time_step = 1;
+    assert_int_equal(rw_daemon_call(&client, &request, &response), rw_pb_Status_Code_OK);
+    request = step_request(session, 1000);
+    uint64_t id = rw_daemon_send(&client, &request);
+    assert_true(rw_daemon_wait_event(&client, rw_pb_Event_session_changed_tag, &event, 5));
+    assert_int_equal(event.kind.session_changed.state, rw_pb_SessionState_Kind_FAULTED);
+    assert_true(event.kind.session_changed.has_fault);
+    rw_daemon_wait(&client, id, &response);
+    assert_int_equal(response.status, rw_pb_Status_Code_FAULTED);
+    assert_int_equal(event.kind.session_changed.fault.step, response.step + 1);
+    assert_true(strlen(event.kind.session_changed.fault.stage) > 0);
+    uint64_t last_good = response.step;
+    uint64_t hash = rw_daemon_hash(&client, session); // queries still work
+    request = step_request(session, 1);
+    assert_int_equal(rw_daemon_call(&client, &request, &response), rw_pb_Status_Code_FAULTED);
+    assert_int_equal(response.step, last_good);
+    assert_int_equal(rw_daemon_hash(&client, session), hash);
+    rw_daemon_step(&client, other, 5);
+    request = for_session(session, rw_pb_Request_restore_tag);
+    request.command.restore.which_source = rw_pb_Restore_snapshot_tag;
+    request.command.restore.source.snapshot = kept;
+    assert_int_equal(rw_daemon_call(&client, &request, &response), rw_pb_Status_Code_OK);
+    rw_daemon_step(&client, session, 5);
+    close_session(&client, session);
+    close_session(&client, other);
+    rw_daemon_disconnect(&client);
+}
+
 // ---- Draining ----
 
 static void sigterm_finishes_what_runs_and_refuses_new_work(void** state) {
@@ -733,6 +782,7 @@ int main(void) {
         cmocka_unit_test(batch_advance_steps_many_sessions_with_errors_per_entry),
         cmocka_unit_test(a_restored_session_continues_bit_for_bit),
         cmocka_unit_test(forks_go_on_bit_for_bit_and_apart),
+        cmocka_unit_test(a_fault_stops_its_session_alone_and_keeps_the_last_good_state),
         cmocka_unit_test(sigterm_finishes_what_runs_and_refuses_new_work),
         cmocka_unit_test(sigterm_cancels_what_takes_longer_than_the_limit),
     };

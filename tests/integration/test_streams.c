@@ -300,6 +300,22 @@ static void a_session_waits_for_a_recorder(void** state) {
     assert_int_equal(next, STEPS + 1);
     rw_daemon_wait(&owner, id, &response);
     assert_int_equal(response.status, rw_pb_Status_Code_OK);
+    // Who waits for a recorder can be cancelled, and has its deadline.
+    id = send_step(&owner, session, STEPS);
+    usleep(300000);
+    request = for_session(0, rw_pb_Request_cancel_tag);
+    request.command.cancel.request_id = id;
+    assert_int_equal(rw_daemon_call(&owner, &request, &response), rw_pb_Status_Code_OK);
+    rw_daemon_wait(&owner, id, &response);
+    assert_int_equal(response.status, rw_pb_Status_Code_CANCELLED);
+    request = for_session(session, rw_pb_Request_step_tag);
+    request.command.step.which_amount = rw_pb_Step_count_tag;
+    request.command.step.amount.count = STEPS;
+    request.deadline_ms = 100;
+    assert_int_equal(rw_daemon_call(&owner, &request, &response),
+                     rw_pb_Status_Code_DEADLINE_EXCEEDED);
+    while (rw_daemon_wait_state(&recorder, &frame, 0.3)) { // it reads on
+    }
     // A recorder that dies lets the session go.
     id = send_step(&owner, session, STEPS);
     usleep(200000);
