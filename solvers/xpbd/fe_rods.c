@@ -36,6 +36,8 @@ void rw_fe_rods_destroy(rw_fe_rods* self) {
     }
 }
 
+void rw_fe_rods_set_full_quadrature(rw_fe_rods* self, bool full) { self->full_quadrature = full; }
+
 rw_status rw_fe_rods_admit(const rw_rod_desc* desc, int32_t* frame_count, int32_t* element_count,
                            rw_error* error) {
     if (desc->geometry == RW_ROD_GRAPH) {
@@ -217,7 +219,8 @@ static void fill_layout(rw_fe_rods* self, layout* sizes) {
         const rw_rod* record = &self->model->rods.items[r];
         rw_fe_rod* rod = &self->rods[r];
         rod->is_chain = record->desc.method == RW_ROD_RIGID_CHAIN;
-        rod->rule = rw_rod_element_make_rule(rod->is_chain ? 1 : (int)record->desc.order, 0);
+        rod->rule = rw_rod_element_make_rule(rod->is_chain ? 1 : (int)record->desc.order,
+                                             self->full_quadrature && !rod->is_chain);
         rod->element_count = record->element_count;
         rod->node_first = record->node_first;
         rod->node_count = record->node_count;

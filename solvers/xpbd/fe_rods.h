@@ -24,6 +24,9 @@ typedef struct rw_fe_rods rw_fe_rods;
 rw_status rw_fe_rods_create(rw_model* model, rw_alloc* alloc, rw_fe_rods** rods, rw_error* error);
 void rw_fe_rods_destroy(rw_fe_rods* rods);
 
+// One Gauss point more per element (shear locks; for studies), from the next prepare on.
+void rw_fe_rods_set_full_quadrature(rw_fe_rods* rods, bool full);
+
 // Refuses what is not served (graphs) and tells the layout: one frame per node.
 rw_status rw_fe_rods_admit(const rw_rod_desc* desc, int32_t* frame_count, int32_t* element_count,
                            rw_error* error);

@@ -49,7 +49,8 @@ typedef struct rw_fe_hold {
 struct rw_fe_rods {
     rw_model* model; // borrowed
     rw_alloc* alloc; // borrowed
-    rw_arena arena;  // everything below
+    bool full_quadrature;
+    rw_arena arena; // everything below
 
     rw_fe_rod* rods;
     int32_t rod_count;

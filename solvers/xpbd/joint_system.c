@@ -69,6 +69,7 @@ struct rw_joint_system {
     double* coordinate; // with turns (coordinates)
     double* reaction;   // (joints x 6)
     double* effort;     // (rates)
+    double* distance;   // of DISTANCE joints, as given or as at creation [m] (joints)
     rw_id* joint_ids;   // whose they are (joints)
     int32_t* joint_sizes; // coordinates and rates of each (joints x 2)
     int64_t field_counts[3];
@@ -95,9 +96,10 @@ static void release_private(rw_joint_system* self) {
     rw_alloc_free(self->alloc, self->coordinate);
     rw_alloc_free(self->alloc, self->reaction);
     rw_alloc_free(self->alloc, self->effort);
+    rw_alloc_free(self->alloc, self->distance);
     rw_alloc_free(self->alloc, self->joint_ids);
     rw_alloc_free(self->alloc, self->joint_sizes);
-    self->coordinate = self->reaction = self->effort = NULL;
+    self->coordinate = self->reaction = self->effort = self->distance = NULL;
     self->joint_ids = NULL;
     self->joint_sizes = NULL;
     memset(self->field_counts, 0, sizeof self->field_counts);
@@ -284,6 +286,15 @@ static bool allocate_graph(rw_joint_system* self, graph_writer* w) {
            self->right_row != NULL;
 }
 
+// A DISTANCE joint's length: as given, or as the bodies are.
+static double distance_at(const rw_joint_system* self, const rw_state* state, int32_t index) {
+    const rw_joint_desc* desc = &self->model->joints.items[index].desc;
+    if (desc->type != RW_JOINT_DISTANCE || desc->has_distance) {
+        return desc->distance;
+    }
+    return rw_vec3_norm(frames_at(&self->joints[index], state).gap);
+}
+
 // Coordinates, reactions and efforts of joints that stayed move to their new places.
 static rw_status carry_private(rw_joint_system* self, const rw_state* state, rw_error* error) {
     const rw_model* model = self->model;
@@ -293,12 +304,14 @@ static rw_status carry_private(rw_joint_system* self, const rw_state* state, rw_
     next.effort = rw_alloc_array(self->alloc, (size_t)model->joints.rate_count, sizeof(double));
     next.reaction =
         rw_alloc_array(self->alloc, (size_t)model->joints.count, 6 * sizeof(double));
+    next.distance =
+        rw_alloc_array(self->alloc, (size_t)model->joints.count, sizeof *next.distance);
     next.joint_ids =
         rw_alloc_array(self->alloc, (size_t)model->joints.count, sizeof *next.joint_ids);
     next.joint_sizes =
         rw_alloc_array(self->alloc, (size_t)model->joints.count, 2 * sizeof(int32_t));
     if (next.coordinate == NULL || next.effort == NULL || next.reaction == NULL ||
-        next.joint_ids == NULL || next.joint_sizes == NULL) {
+        next.distance == NULL || next.joint_ids == NULL || next.joint_sizes == NULL) {
         release_private(&next);
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory for %d joints", model->joints.count);
     }
@@ -310,6 +323,7 @@ static rw_status carry_private(rw_joint_system* self, const rw_state* state, rw_
         next.joint_sizes[2 * i + 1] = record->rate_count;
         static const double zero[4];
         coordinates_at(self, state, i, zero, &next.coordinate[record->coordinate_first]);
+        next.distance[i] = distance_at(self, state, i);
         // Creation order is kept, so what stayed comes in the same order.
         int64_t at = old, at_coordinate = old_coordinate, at_rate = old_rate;
         while (at < self->field_counts[0] && self->joint_ids[at] != record->id) {
@@ -327,6 +341,9 @@ static rw_status carry_private(rw_joint_system* self, const rw_state* state, rw_
         memcpy(&next.effort[record->rate_first], &self->effort[at_rate],
                (size_t)record->rate_count * sizeof(double));
         memcpy(&next.reaction[6 * i], &self->reaction[6 * at], 6 * sizeof(double));
+        if (!record->desc.has_distance) {
+            next.distance[i] = self->distance[at];
+        }
         old = at + 1;
         old_coordinate = at_coordinate + record->coordinate_count;
         old_rate = at_rate + record->rate_count;
@@ -334,6 +351,7 @@ static rw_status carry_private(rw_joint_system* self, const rw_state* state, rw_
     release_private(self);
     self->coordinate = next.coordinate;
     self->effort = next.effort;
+    self->distance = next.distance;
     self->reaction = next.reaction;
     self->joint_ids = next.joint_ids;
     self->joint_sizes = next.joint_sizes;
@@ -421,7 +439,15 @@ void rw_joint_system_follow(rw_joint_system* self, const rw_state* state) {
     }
 }
 
+// The lengths are private state: a snapshot's come after prepare.
+static void take_distances(rw_joint_system* self) {
+    for (int32_t i = 0; i < self->field_counts[0]; i++) {
+        self->joints[i].distance = self->distance[i];
+    }
+}
+
 void rw_joint_system_begin(rw_joint_system* self, const rw_step* step) {
+    take_distances(self);
     self->h = step->h;
     rw_joint_system_follow(self, step->from);
     if (self->field_counts[1] > 0) {
@@ -1035,6 +1061,7 @@ void rw_joint_system_reaction(const rw_joint_system* self, int32_t joint, double
 
 void rw_joint_system_violation(rw_joint_system* self, const rw_state* state, int32_t joint,
                                double violation[2]) {
+    take_distances(self);
     rw_joint_frames frames = frames_at(&self->joints[joint], state);
     rw_joint_geometry_violation(&self->joints[joint], &frames, violation);
 }
@@ -1056,6 +1083,7 @@ rw_solver_fields rw_joint_system_fields(rw_joint_system* self) {
         RW_FIELD_ENTRY(rw_joint_system, reaction, 6, 0, 0),
         RW_FIELD_ENTRY(rw_joint_system, coordinate, 1, 1, RW_FIELD_HASHED),
         RW_FIELD_ENTRY(rw_joint_system, effort, 1, 2, 0),
+        RW_FIELD_ENTRY(rw_joint_system, distance, 1, 0, RW_FIELD_HASHED),
     };
     return (rw_solver_fields){{fields, RW_COUNT_OF(fields)}, self, self->field_counts};
 }

@@ -194,6 +194,10 @@ static rw_status set_joint(void* self, rw_state* state, int32_t joint, const dou
     return rw_joint_system_set(joints_of(self), state, joint, coordinate, rate, error);
 }
 
+void rw_xpbd_set_full_quadrature(void* self, bool full) {
+    rw_fe_rods_set_full_quadrature(((xpbd*)self)->rods, full);
+}
+
 const rw_solver_vtable* rw_xpbd_vtable(void) {
     static const rw_solver_vtable vtable = {
         .name = "xpbd",

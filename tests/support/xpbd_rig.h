@@ -230,7 +230,9 @@ static inline double xpbd_rig_scalar(xpbd_rig* rig, const char* signal) {
 
 static inline double xpbd_rig_energy(xpbd_rig* rig) {
     rw_world_energy energy;
-    assert_int_equal(rw_world_get_energy(rig->world, &energy, NULL), RW_STATUS_OK);
+    if (rw_world_get_energy(rig->world, &energy, &rig->error) != RW_STATUS_OK) {
+        fail_msg("%s", rig->error.text);
+    }
     return energy.total;
 }
 
