@@ -10,7 +10,7 @@
 
 enum { RW_CYCLES_BODIES = 100, RW_CYCLES_RODS = 10, RW_CYCLES_STEPS = 10 };
 
-static bool rw_cycles_fill_body(void* context, uint32_t index, void* item) {
+__attribute__((unused)) static bool rw_cycles_fill_body(void* context, uint32_t index, void* item) {
     (void)context;
     rw_pb_Body* body = item;
     snprintf(body->name, sizeof body->name, "b%u", index);
@@ -25,7 +25,7 @@ static bool rw_cycles_fill_body(void* context, uint32_t index, void* item) {
     return true;
 }
 
-static bool rw_cycles_fill_rod(void* context, uint32_t index, void* item) {
+__attribute__((unused)) static bool rw_cycles_fill_rod(void* context, uint32_t index, void* item) {
     static const double RADIUS[1] = {0.005};
     (void)context;
     rw_pb_Rod* rod = item;
@@ -43,7 +43,7 @@ static bool rw_cycles_fill_rod(void* context, uint32_t index, void* item) {
 }
 
 // One cycle; the hash of the world before it was closed.
-static uint64_t rw_cycles_run(rw_daemon_client* client) {
+__attribute__((unused)) static uint64_t rw_cycles_run(rw_daemon_client* client) {
     rw_pb_Request request = rw_pb_Request_init_zero;
     rw_pb_Response response;
     uint64_t session = rw_daemon_create_session(client, "");
