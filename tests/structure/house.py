@@ -72,10 +72,21 @@ def compile_commands():
     return entries
 
 
+@functools.cache
+def _all_symbols():
+    """nm once over all objects: a process for each would take most of the tests' time."""
+    objects = [str(entry["object"]) for entry in compile_commands() if entry["object"].exists()]
+    found = {}
+    if objects:
+        text = subprocess.run(["nm", "-g", "-A", *objects], check=True, capture_output=True, text=True).stdout
+        for line in text.splitlines():
+            path, _, rest = line.partition(":")
+            words = rest.split()
+            if len(words) >= 2:
+                found.setdefault(path, []).append((words[-2], words[-1]))
+    return found
+
+
 def symbols(path):
     """(letter, name) of an object file's global symbols, as nm prints them."""
-    text = subprocess.run(
-        ["nm", "-g", str(path)], check=True, capture_output=True, text=True
-    ).stdout
-    rows = [line.split() for line in text.splitlines() if line.strip()]
-    return [(row[-2], row[-1]) for row in rows if len(row) >= 2]
+    return _all_symbols().get(str(path), [])
