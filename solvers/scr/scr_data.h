@@ -76,6 +76,8 @@ typedef struct rw_scr_chunk {
     int32_t segment_first, segment_free_end, segment_end; // of segment_order
     int32_t piece_first, piece_count;
     bool large;
+    double keep;       // factor on velocities at the end of this step, about `reference`
+    rw_vec3 reference; // [m/s]
     int32_t node_colour_first, node_colour_count;       // large: rows of colour_start
     int32_t segment_colour_first, segment_colour_count; // each with an end row
 } rw_scr_chunk;
@@ -92,6 +94,14 @@ typedef struct rw_scr_sums {
     double force_square, force_scale, force_floor; // squares of residual, of terms, of rounding
     double torque_square, torque_scale, torque_floor;
     int32_t bad_position, bad_rotation; // node, segment that is not finite; -1
+    // For the energy that an unconverged step would create (sweep's settle):
+    rw_vec3 force;     // sum of what is left on free nodes [N]
+    double force_work; // and over their displacements [J]
+    double mass;       // of free nodes; with velocity, its square, and that of its change
+    rw_vec3 momentum;
+    double kinetic, change; // sums of m v^2 and m dv^2
+    rw_vec3 held_velocity;  // sum over held nodes
+    int32_t held_count;
 } rw_scr_sums;
 
 typedef struct rw_scr_batch {
@@ -196,6 +206,7 @@ typedef struct rw_scr {
     // The present step.
     rw_step* step;
     int32_t sweeps;    // calls of sweep
+    bool ending;       // sums are taken for the last time
     double kv_rate;    // scratch
     bool node_torques; // some segment has a torque
 } rw_scr;

@@ -266,11 +266,20 @@ static inline rw_quat scr_rig_segment(const scr_rig* rig, int32_t rod, int32_t s
     return rw_quat_load(rig->state[0].frame_rotation + 4 * row);
 }
 
+// The nodes' kinetic energy, which the world counts.
+static inline double scr_rig_kinetic(const scr_rig* rig) {
+    double sum = 0.0;
+    for (int32_t i = 0; i < rig->model.rods.node_count; i++)
+        sum += 0.5 * rig->v->node_mass(rig->self, i) *
+               rw_vec3_norm_sq(rw_vec3_load(rig->state[0].node_velocity + 3 * (size_t)i));
+    return sum;
+}
+
 // Kinetic, elastic and gravity energy of the rods and bodies.
 static inline double scr_rig_energy(const scr_rig* rig) {
     rw_energy part;
     rig->v->energy(rig->self, &rig->state[0], &part);
-    double sum = part.kinetic + part.elastic;
+    double sum = part.kinetic + part.elastic + scr_rig_kinetic(rig);
     rw_vec3 g = rw_vec3_load(rig->drive.gravity);
     for (int32_t i = 0; i < rig->model.rods.node_count; i++)
         sum -= rig->v->node_mass(rig->self, i) *
