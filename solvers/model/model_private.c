@@ -8,6 +8,7 @@
 #include "solvers/base/check.h"
 #include "solvers/math/mat3.h"
 #include "solvers/model/desc_fields.h"
+#include "solvers/model/hull.h"
 #include "solvers/model/validate.h"
 
 // A reference by name; "" gives -1 (the world or none).
@@ -31,6 +32,24 @@ void rw_model_private_copy_plain(rw_kind kind, void* to, const void* from) {
     RW_CHECK(status == RW_STATUS_OK && owned == NULL);
 }
 
+// A hull of points in one plane has no inside. Where mass comes from density, its sums find that out.
+static rw_status check_hulls(rw_model* model, const rw_body_desc* desc, rw_error* error) {
+    for (size_t i = 0; i < desc->shape_count; i++) {
+        const rw_shape_desc* shape = &desc->shapes[i];
+        if (shape->kind != RW_SHAPE_HULL) {
+            continue;
+        }
+        rw_hull hull;
+        rw_status status = rw_hull_build(&hull, model->alloc, shape->vertices.data,
+                                         (int32_t)(shape->vertices.count / 3), error);
+        if (status != RW_STATUS_OK) {
+            return error != NULL ? rw_status_prefix(error, "shapes[%zu].hull", i) : status;
+        }
+        rw_hull_finish(&hull);
+    }
+    return RW_STATUS_OK;
+}
+
 // Mass properties of a valid description: as given, or of its shapes.
 rw_status rw_model_private_derive_mass(rw_model* model, const rw_body_desc* desc,
                                        rw_mass_properties* mass, rw_error* error) {
@@ -44,8 +63,9 @@ rw_status rw_model_private_derive_mass(rw_model* model, const rw_body_desc* desc
         if (desc->kind == RW_BODY_DYNAMIC) {
             RW_TRY(rw_validate_inertia(mass->inertia, "shapes", error));
         }
+        return RW_STATUS_OK;
     }
-    return RW_STATUS_OK;
+    return check_hulls(model, desc, error);
 }
 
 void rw_model_private_store_mass(rw_bodies* bodies, int32_t i, rw_body_kind kind,

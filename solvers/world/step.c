@@ -239,7 +239,8 @@ static rw_status run_substep(rw_world* world, rw_step* step) {
 
 static rw_status fail_faulted(const rw_world* world, rw_error* error) {
     const rw_fault* fault = &world->fault;
-    RW_FAIL(error, FAULTED, "", "step %lld, %s, %s: %s", (long long)world->step, fault->object,
+    // The step that failed is the one after those that were done.
+    RW_FAIL(error, FAULTED, "", "step %lld, %s, %s: %s", (long long)world->step + 1, fault->object,
             fault->stage, fault->text);
 }
 
@@ -295,7 +296,7 @@ rw_status rw_world_step(rw_world* world, rw_error* error) {
             return fail_faulted(world, error);
         }
         return rw_status_fail(error, status, "", "step %lld was %s and undone",
-                              (long long)world->step,
+                              (long long)world->step + 1,
                               status == RW_STATUS_CANCELLED ? "cancelled" : "not finished");
     }
     world->good = from;

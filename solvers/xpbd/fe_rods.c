@@ -38,13 +38,62 @@ void rw_fe_rods_destroy(rw_fe_rods* self) {
 
 void rw_fe_rods_set_full_quadrature(rw_fe_rods* self, bool full) { self->full_quadrature = full; }
 
-rw_status rw_fe_rods_admit(const rw_rod_desc* desc, int32_t* frame_count, int32_t* element_count,
-                           rw_error* error) {
+// An element whose end turns by more than RW_ROD_ELEMENT_ANGLE_MAX against its first node makes the
+// logarithm wrap (numerics, seed 000 note 15).
+static rw_status check_turning(const double* positions, const double* rotations, int order,
+                               int32_t element_count, rw_error* error) {
+    for (int32_t e = 0; e < element_count; e++) {
+        rw_rod_element_frame frame;
+        int64_t first = (int64_t)e * order;
+        rw_rod_element_make_frame(order + 1, &positions[3 * first], &rotations[4 * first], &frame);
+        if (frame.angle_max > RW_ROD_ELEMENT_ANGLE_MAX) {
+            RW_FAIL(error, INVALID_ARGUMENT, "elements",
+                    "element %d turns by %.3g rad, more than 0.9 pi: use more elements", e,
+                    frame.angle_max);
+        }
+    }
+    return RW_STATUS_OK;
+}
+
+// The frames of nodes that are whole turns apart look alike: what an element of a helix turns by
+// follows from the helix itself.
+static rw_status check_helix_turning(const rw_rod_desc* desc, int32_t element_count,
+                                     rw_error* error) {
+    double full = 6.28318530717958647692, around = full * desc->helix.radius;
+    double slant = sqrt(around * around + desc->helix.pitch * desc->helix.pitch);
+    double turn = full * fabs(desc->helix.turns) * around / slant / element_count;
+    if (turn > RW_ROD_ELEMENT_ANGLE_MAX) {
+        RW_FAIL(error, INVALID_ARGUMENT, "elements",
+                "an element turns by %.3g rad, more than 0.9 pi: use more elements", turn);
+    }
+    return RW_STATUS_OK;
+}
+
+rw_status rw_fe_rods_admit(const rw_fe_rods* self, const rw_rod_desc* desc, int32_t* frame_count,
+                           int32_t* element_count, rw_error* error) {
     if (desc->geometry == RW_ROD_GRAPH) {
         RW_FAIL(error, UNIMPLEMENTED, "graph",
                 "graphs are served by the SCR rod solver: choose solver.rods SCR");
     }
     rw_rods_counts counts = rw_rods_count(desc);
+    if (desc->geometry == RW_ROD_HELIX) {
+        RW_TRY(check_helix_turning(desc, counts.element_count, error));
+    }
+    rw_arena scratch;
+    rw_arena_init(&scratch, self->alloc);
+    rw_rods_geometry geometry;
+    rw_status status = rw_rods_build(desc, &scratch, &geometry, error);
+    int order = desc->method == RW_ROD_RIGID_CHAIN ? 1 : (int)desc->order;
+    if (status == RW_STATUS_OK) {
+        status = check_turning(geometry.position, geometry.rotation, order, counts.element_count,
+                               error);
+    }
+    if (status == RW_STATUS_OK) {
+        status = check_turning(geometry.rest_position, geometry.rest_rotation, order,
+                               counts.element_count, error);
+    }
+    rw_arena_finish(&scratch);
+    RW_TRY(status);
     *frame_count = counts.node_count;
     *element_count = counts.element_count;
     return RW_STATUS_OK;
@@ -138,11 +187,6 @@ static rw_status build_rod(rw_fe_rods* self, int32_t index, rw_arena* scratch, r
         int64_t first = (int64_t)e * rod->rule.order;
         rw_rod_element_make_frame(rod->rule.node_count, &geometry.rest_position[3 * first],
                                   &geometry.rest_rotation[4 * first], &frame);
-        if (frame.angle_max > RW_ROD_ELEMENT_ANGLE_MAX) {
-            RW_FAIL(error, INVALID_ARGUMENT, "elements",
-                    "element %d turns by %.3g rad, more than 0.9 pi: use more elements", e,
-                    frame.angle_max);
-        }
         double length = element_length(rod, &frame);
         self->lengths[rod->length_first + e] = length;
         double curvature[3];

@@ -27,12 +27,12 @@ void rw_fe_rods_destroy(rw_fe_rods* rods);
 // One Gauss point more per element (shear locks; for studies), from the next prepare on.
 void rw_fe_rods_set_full_quadrature(rw_fe_rods* rods, bool full);
 
-// Refuses what is not served (graphs) and tells the layout: one frame per node.
-rw_status rw_fe_rods_admit(const rw_rod_desc* desc, int32_t* frame_count, int32_t* element_count,
-                           rw_error* error);
+// Refuses what is not served (graphs) and elements that turn by more than 0.9 pi, as created or at
+// rest (INVALID_ARGUMENT, "elements"); tells the layout: one frame per node. RESOURCE_EXHAUSTED.
+rw_status rw_fe_rods_admit(const rw_fe_rods* rods, const rw_rod_desc* desc, int32_t* frame_count,
+                           int32_t* element_count, rw_error* error);
 
-// Rebuilds elements, masses and rest strains. INVALID_ARGUMENT when an element of the rest shape
-// turns by more than 0.9 pi. RESOURCE_EXHAUSTED.
+// Rebuilds elements, masses and rest strains. RESOURCE_EXHAUSTED.
 rw_status rw_fe_rods_prepare(rw_fe_rods* rods, rw_error* error);
 
 // The phases of solver.h.

@@ -49,8 +49,7 @@ static rw_status admit_joint(void* self, const rw_joint_desc* desc, rw_error* er
 
 static rw_status admit_rod(void* self, const rw_rod_desc* desc, int32_t* frame_count,
                            int32_t* element_count, rw_error* error) {
-    (void)self;
-    return rw_fe_rods_admit(desc, frame_count, element_count, error);
+    return rw_fe_rods_admit(((xpbd*)self)->rods, desc, frame_count, element_count, error);
 }
 
 static rw_status admit_attachment(void* self, const rw_attachment_desc* desc, rw_error* error) {

@@ -107,6 +107,8 @@
     X(hull_odd, INVALID_ARGUMENT, "bodies[1].shapes[3].hull.vertices",                             \
       s->shapes[4].vertices.count = 11)                                                            \
     X(hull_flat, INVALID_ARGUMENT, "bodies[1].shapes[3].hull.vertices", s->hull_vertices[11] = 0)  \
+    X(hull_flat_with_mass, INVALID_ARGUMENT, "bodies[0].shapes[0].hull.vertices",                  \
+      (s->shapes[0] = s->shapes[4], s->hull_vertices[11] = 0))                                     \
     X(plane_dynamic, INVALID_ARGUMENT, "bodies[1].shapes[0].plane",                                \
       s->shapes[1].kind = RW_SHAPE_PLANE)                                                          \
     X(mesh_index, OUT_OF_RANGE, "bodies[3].shapes[1].mesh.triangles[4]",                           \

@@ -388,6 +388,34 @@ static void applied_wrench_lasts_its_steps_and_several_add_up(void** state) {
     rw_world_destroy(world);
 }
 
+// A world with such a rod would refuse every later command: its solver cannot be prepared.
+static void rod_whose_elements_turn_too_far_is_refused_when_created(void** state) {
+    (void)state;
+    rw_world_scenes scenes;
+    rw_world_scenes_mixed(&scenes);
+    rw_world* world = load(rw_world_scenes_bodies);
+    uint64_t before = hash_of(world);
+    rw_rod_desc helix = scenes.rods[2];
+    helix.elements = 4;
+    // About half a turn, a whole one (whose ends look alike) and seven per element.
+    static const double turns[] = {1.98, 3.96, 28};
+    for (size_t i = 0; i < RW_COUNT_OF(turns); i++) {
+        helix.helix.turns = turns[i];
+        rw_error error;
+        rw_id id;
+        assert_int_equal(rw_world_create_rod(world, &helix, &id, &error),
+                         RW_STATUS_INVALID_ARGUMENT);
+        assert_string_equal(error.path, "elements");
+    }
+    run(world, 1);
+    rw_world* other = load(rw_world_scenes_bodies);
+    assert_true(hash_of(other) == before);
+    run(other, 1);
+    assert_true(hash_of(other) == hash_of(world));
+    rw_world_destroy(other);
+    rw_world_destroy(world);
+}
+
 static void exploding_body_faults_and_the_last_good_state_is_kept(void** state) {
     (void)state;
     rw_world* world = load(rw_world_scenes_mixed);
@@ -397,7 +425,7 @@ static void exploding_body_faults_and_the_last_good_state_is_kept(void** state) 
     assert_int_equal(rw_world_set_body(world, 5, &set, &error), RW_STATUS_OK);
     uint64_t before = hash_of(world);
     assert_int_equal(rw_world_step(world, &error), RW_STATUS_FAULTED);
-    assert_non_null(strstr(error.text, "step 10"));
+    assert_non_null(strstr(error.text, "step 11"));
     assert_true(rw_world_is_faulted(world));
     assert_int_equal(rw_world_step(world, &error), RW_STATUS_FAULTED);
     assert_int_equal(rw_world_step_count(world), 10);
@@ -448,6 +476,7 @@ int main(void) {
         cmocka_unit_test(set_is_visible_before_any_step_and_parts_left_out_stay),
         cmocka_unit_test(changing_the_time_step_keeps_time_continuous),
         cmocka_unit_test(applied_wrench_lasts_its_steps_and_several_add_up),
+        cmocka_unit_test(rod_whose_elements_turn_too_far_is_refused_when_created),
         cmocka_unit_test(exploding_body_faults_and_the_last_good_state_is_kept),
         cmocka_unit_test(cancelled_step_leaves_the_world_as_it_was),
     };
