@@ -56,11 +56,18 @@ static inline int terms_for(double z) { return z < 1e-3 ? 5 : z < 0.25 ? 8 : SER
 
 rw_so3_coefficients rw_so3_evaluate(double t_sq) {
     if (t_sq <= SERIES_LIMIT_SQ) {
+        // Five Horner chains side by side: each waits for itself only.
         int n = terms_for(t_sq);
-        return (rw_so3_coefficients){
-            horner(sinc_series, n, t_sq), horner(alpha_series, n, t_sq),
-            horner(beta_series, n, t_sq), horner(alpha_prime_series, n, t_sq),
-            horner(beta_prime_series, n, t_sq)};
+        rw_so3_coefficients k = {sinc_series[n - 1], alpha_series[n - 1], beta_series[n - 1],
+                                 alpha_prime_series[n - 1], beta_prime_series[n - 1]};
+        for (int i = n - 2; i >= 0; i--) {
+            k.sinc = sinc_series[i] + t_sq * k.sinc;
+            k.alpha = alpha_series[i] + t_sq * k.alpha;
+            k.beta = beta_series[i] + t_sq * k.beta;
+            k.alpha_prime = alpha_prime_series[i] + t_sq * k.alpha_prime;
+            k.beta_prime = beta_prime_series[i] + t_sq * k.beta_prime;
+        }
+        return k;
     }
     double t = sqrt(t_sq), s, c, half_s, half_c;
     rw_trig_sincos(t, &s, &c);
@@ -109,13 +116,18 @@ rw_quat rw_so3_exp(rw_vec3 theta) {
     return rw_quat_normalize((rw_quat){c, s * theta.x, s * theta.y, s * theta.z});
 }
 
-rw_mat3 rw_so3_exp_mat3(rw_vec3 theta) {
-    rw_so3_coefficients k = rw_so3_evaluate(rw_vec3_norm_sq(theta));
+static rw_mat3 exp_from(const rw_so3_coefficients* of, rw_vec3 theta) {
+    rw_so3_coefficients k = *of;
     double x = theta.x, y = theta.y, z = theta.z, a = k.alpha;
     double sx = k.sinc * x, sy = k.sinc * y, sz = k.sinc * z;
     return (rw_mat3){{{1.0 - a * (y * y + z * z), a * x * y - sz, a * x * z + sy},
                       {a * x * y + sz, 1.0 - a * (x * x + z * z), a * y * z - sx},
                       {a * x * z - sy, a * y * z + sx, 1.0 - a * (x * x + y * y)}}};
+}
+
+rw_mat3 rw_so3_exp_mat3(rw_vec3 theta) {
+    rw_so3_coefficients k = rw_so3_evaluate(rw_vec3_norm_sq(theta));
+    return exp_from(&k, theta);
 }
 
 // The sign that makes equal rotations equal: w >= 0, and at w = 0 a positive first component.
@@ -186,17 +198,34 @@ rw_vec3 rw_so3_gamma_inverse_apply(rw_vec3 theta, rw_vec3 v) {
 // With p = theta x v and q = theta x p = theta (theta.v) - v |theta|^2:
 // D = alpha hat(v) - (alpha'/t) p theta' + beta ((theta.v) I + theta v' - 2 v theta')
 //     + (beta'/t) q theta'.
-rw_mat3 rw_so3_gamma_derivative(rw_vec3 theta, rw_vec3 v) {
-    rw_so3_coefficients k = rw_so3_evaluate(rw_vec3_norm_sq(theta));
+static rw_mat3 derivative_from(const rw_so3_coefficients* of, rw_vec3 theta, rw_vec3 v) {
+    rw_so3_coefficients k = *of;
     rw_vec3 p = rw_vec3_cross(theta, v), q = rw_vec3_cross(theta, p);
     rw_vec3 left = rw_vec3_scale(p, -k.alpha_prime);
     left = rw_vec3_add_scaled(left, k.beta_prime, q);
     left = rw_vec3_add_scaled(left, -2.0 * k.beta, v);
     double dot = k.beta * rw_vec3_dot(theta, v);
-    rw_mat3 d = rw_mat3_add(rw_mat3_scale(rw_mat3_hat(v), k.alpha),
-                            rw_mat3_outer(rw_vec3_scale(theta, k.beta), v));
-    d = rw_mat3_add(d, rw_mat3_outer(left, theta));
-    return rw_mat3_add(d, rw_mat3_diagonal(dot, dot, dot));
+    const double t[3] = {theta.x, theta.y, theta.z}, w[3] = {v.x, v.y, v.z};
+    const double l[3] = {left.x, left.y, left.z};
+    rw_mat3 d = {{{dot, -k.alpha * v.z, k.alpha * v.y},
+                  {k.alpha * v.z, dot, -k.alpha * v.x},
+                  {-k.alpha * v.y, k.alpha * v.x, dot}}};
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            d.m[i][j] += k.beta * t[i] * w[j] + l[i] * t[j];
+    return d;
+}
+
+rw_mat3 rw_so3_gamma_derivative(rw_vec3 theta, rw_vec3 v) {
+    rw_so3_coefficients k = rw_so3_evaluate(rw_vec3_norm_sq(theta));
+    return derivative_from(&k, theta, v);
+}
+
+void rw_so3_expand(rw_vec3 theta, rw_vec3 v, rw_so3_expansion* out) {
+    rw_so3_coefficients k = rw_so3_evaluate(rw_vec3_norm_sq(theta));
+    out->rotation = exp_from(&k, theta);
+    out->gamma = polynomial(theta, -k.alpha, k.beta);
+    out->derivative = derivative_from(&k, theta, v);
 }
 
 rw_mat3 rw_so3_d_rotate(const rw_mat3* r, rw_vec3 p) {

@@ -63,6 +63,13 @@ rw_vec3 rw_so3_gamma_inverse_apply(rw_vec3 theta, rw_vec3 v);
 // D_ac = sum_b d Gamma_ab/d theta_c v_b, so that d(Gamma(theta) v) = D d theta for fixed v.
 rw_mat3 rw_so3_gamma_derivative(rw_vec3 theta, rw_vec3 v);
 
+// Everything that an interpolated rotation needs at theta, from one evaluation of the coefficients:
+// exp(theta), Gamma(theta) and the contraction of its derivative with v.
+typedef struct rw_so3_expansion {
+    rw_mat3 rotation, gamma, derivative;
+} rw_so3_expansion;
+void rw_so3_expand(rw_vec3 theta, rw_vec3 v, rw_so3_expansion* out);
+
 // Jacobian blocks of section 3.4. Rotation arguments are matrices; perturbations are body frame.
 // D_R (R p) = -R hat(p) (eq. 20).
 rw_mat3 rw_so3_d_rotate(const rw_mat3* r, rw_vec3 p);

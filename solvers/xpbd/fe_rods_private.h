@@ -84,3 +84,41 @@ void rw_fe_rods_private_frame(const rw_fe_rod* rod, const rw_state* state, int32
 void rw_fe_rods_private_strain(const rw_fe_rods* rods, const rw_fe_rod* rod,
                                const rw_rod_element_frame* frame, int32_t element, int32_t point,
                                rw_rod_element_strain* strain, rw_rod_element_gradient* gradient);
+
+// ---- Passes over rods (fe_rods.c) ----
+
+typedef void (*rw_fe_rods_private_pass)(rw_fe_rods* rods, rw_fe_rod* rod);
+
+// Runs the pass on every rod in parallel; the first rod in order that failed decides.
+rw_status rw_fe_rods_private_for_all(rw_fe_rods* rods, rw_step* step, const char* stage,
+                                     rw_fe_rods_private_pass pass);
+void rw_fe_rods_private_store_strain(const rw_rod_element_strain* strain, double out[6]);
+
+// ---- The balance at the trial (fe_assemble.c) ----
+
+// Inertia, weight, mass damping and drag of world node `node`: minus the residual, and the diagonal of
+// the matrix.
+void rw_fe_rods_private_node_terms(const rw_fe_rods* rods, const rw_fe_rod* rod, int64_t node,
+                                   double right[6], double diagonal[6]);
+// Fills the rod's matrix and right-hand side (minus the residual). Faults the rod where an element
+// turns too far.
+void rw_fe_rods_private_assemble(rw_fe_rods* rods, rw_fe_rod* rod);
+// Elastic and damping forces of one element on its nodes (RW_ROD_ELEMENT_STRIDE doubles).
+void rw_fe_rods_private_element_force(const rw_fe_rods* rods, const rw_fe_rod* rod, int32_t element,
+                                      double* force);
+void rw_fe_rods_private_fault(rw_fe_rod* rod, const char* what, double value);
+
+// ---- Held nodes (fe_step.c) ----
+
+// The increment that takes a held node to its target at the trial.
+void rw_fe_rods_private_hold_increment(const rw_fe_rods* rods, const rw_fe_rod* rod,
+                                       const rw_fe_hold* hold, double increment[6]);
+bool rw_fe_rods_private_is_held_row(const rw_fe_hold* hold, int row);
+// Writes the held rows' increments into the rod's solution.
+void rw_fe_rods_private_prescribe(rw_fe_rods* rods, const rw_fe_rod* rod);
+void rw_fe_rods_private_move_node(rw_state* to, int64_t node, const double increment[6]);
+
+// ---- With bodies (fe_couple.c) ----
+
+// Moves the free nodes with the bodies' last move, by the columns already solved.
+void rw_fe_rods_private_follow_bodies(rw_fe_rods* rods, rw_fe_rod* rod);

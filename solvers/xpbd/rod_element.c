@@ -2,8 +2,10 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "solvers/base/check.h"
+#include "solvers/math/simd.h"
 #include "solvers/math/so3.h"
 
 // ---- Basis -------------------------------------------------------------------------------------
@@ -47,50 +49,110 @@ rw_rod_element_rule rw_rod_element_make_rule(int order, int full) {
 
 // ---- Strains -----------------------------------------------------------------------------------
 
+typedef rw_rod_element_block block;
+
+RW_SIMD_KERNEL void store_block(const rw_mat3* a, block* out) {
+    for (int r = 0; r < 3; r++) {
+        for (int c = 0; c < 3; c++) {
+            out->row[r][c] = a->m[r][c];
+        }
+        out->row[r][3] = 0;
+    }
+}
+
+// out = a b; the last of each row is of no meaning.
+RW_SIMD_KERNEL void multiply(const block* a, const block* b, block* out) {
+    const rw_simd_four b0 = *(const rw_simd_four*)b->row[0];
+    const rw_simd_four b1 = *(const rw_simd_four*)b->row[1];
+    const rw_simd_four b2 = *(const rw_simd_four*)b->row[2];
+    for (int r = 0; r < 3; r++) {
+        *(rw_simd_four*)out->row[r] = a->row[r][0] * b0 + a->row[r][1] * b1 + a->row[r][2] * b2;
+    }
+}
+
 void rw_rod_element_make_frame(int node_count, const double* positions, const double* rotations,
                                rw_rod_element_frame* frame) {
     frame->node_count = node_count;
     frame->first = rw_quat_load(rotations);
+    frame->first_axes = rw_quat_to_mat3(frame->first);
     frame->theta[0] = rw_vec3_zero();
-    frame->angle_max = 0;
+    double most_sq = 0;
     for (int j = 0; j < node_count; j++) {
         frame->position[j] = rw_vec3_load(positions + 3 * j);
     }
     for (int j = 1; j < node_count; j++) {
         frame->theta[j] =
             rw_so3_log(rw_quat_conj_mul(frame->first, rw_quat_load(rotations + 4 * j)));
-        frame->inverse[j] = rw_so3_gamma_inverse(frame->theta[j]);
-        double angle = rw_vec3_norm(frame->theta[j]);
-        frame->angle_max = angle > frame->angle_max ? angle : frame->angle_max;
+        rw_mat3 inverse = rw_so3_gamma_inverse(frame->theta[j]);
+        rw_mat3 transposed = rw_mat3_transpose(inverse);
+        store_block(&inverse, &frame->inverse[j]);
+        store_block(&transposed, &frame->transposed[j]);
+        double angle_sq = rw_vec3_norm_sq(frame->theta[j]);
+        most_sq = angle_sq > most_sq || angle_sq != angle_sq ? angle_sq : most_sq;
     }
+    frame->angle_max = sqrt(most_sq);
 }
 
 // Gradients by the rotations (appendix G): theta and theta' are linear in the theta_j, whose
 // derivatives are Gamma^-1(theta_j) by R_j and -Gamma^-1(theta_j)' by R_1.
-static void fill_rotation_gradients(const rw_rod_element_frame* frame,
-                                    const rw_rod_element_basis* basis, double length,
-                                    rw_vec3 theta, rw_vec3 theta_slope, rw_vec3 v,
-                                    const rw_mat3* gamma, rw_rod_element_gradient* gradient) {
-    rw_mat3 v_hat = rw_mat3_hat(v);
-    rw_mat3 v_gamma = rw_mat3_mul(v_hat, *gamma);
-    rw_mat3 bend = rw_so3_gamma_derivative(theta, theta_slope);
-    rw_mat3 vr_first = rw_mat3_zero(), ur_first = rw_mat3_zero();
-    for (int j = 1; j < frame->node_count; j++) {
-        double value = basis->value[j], slope = basis->slope[j] / length;
-        rw_mat3 u_left = rw_mat3_add(rw_mat3_scale(bend, value), rw_mat3_scale(*gamma, slope));
-        rw_mat3 v_left = rw_mat3_scale(v_gamma, value);
-        gradient->vr[j] = rw_mat3_mul(v_left, frame->inverse[j]);
-        gradient->ur[j] = rw_mat3_mul(u_left, frame->inverse[j]);
-        vr_first = rw_mat3_sub(vr_first, rw_mat3_mul_transpose(v_left, frame->inverse[j]));
-        ur_first = rw_mat3_sub(ur_first, rw_mat3_mul_transpose(u_left, frame->inverse[j]));
+RW_SIMD_KERNEL void fill_gradient(const rw_rod_element_frame* frame,
+                                  const rw_rod_element_basis* basis, double length,
+                                  const rw_rod_element_strain* strain,
+                                  const rw_so3_expansion* at, rw_rod_element_gradient* gradient) {
+    rw_mat3 v_hat = rw_mat3_hat(strain->v);
+    rw_mat3 v_gamma = rw_mat3_mul(v_hat, at->gamma);
+    rw_mat3 direct = rw_mat3_mul_transpose(v_hat, at->rotation); // R_1 turns the point itself
+    rw_mat3 along = rw_mat3_transpose(strain->rotation);
+    block gamma, bend, vg, turn, v_first, u_first = {{{0}}};
+    store_block(&at->gamma, &gamma);
+    store_block(&at->derivative, &bend);
+    store_block(&v_gamma, &vg);
+    store_block(&direct, &v_first);
+    store_block(&along, &turn);
+    const rw_simd_four zero = {0, 0, 0, 0};
+    // Position columns run over into the rotation's, which are written after them.
+    for (int j = 0; j < frame->node_count; j++) {
+        double slope = basis->slope[j] / length, value = basis->value[j];
+        block u_left, v_right, u_right, v_back, u_back;
+        for (int r = 0; r < 3; r++) {
+            *(rw_simd_four*)&gradient->row[r][6 * j] = slope * *(const rw_simd_four*)turn.row[r];
+            *(rw_simd_four*)&gradient->row[r + 3][6 * j] = zero;
+        }
+        if (j == 0) {
+            continue; // its rotation is the sum over the others
+        }
+        for (int r = 0; r < 3; r++) {
+            *(rw_simd_four*)u_left.row[r] = value * *(const rw_simd_four*)bend.row[r] +
+                                            slope * *(const rw_simd_four*)gamma.row[r];
+        }
+        multiply(&vg, &frame->inverse[j], &v_right);
+        multiply(&u_left, &frame->inverse[j], &u_right);
+        multiply(&vg, &frame->transposed[j], &v_back);
+        multiply(&u_left, &frame->transposed[j], &u_back);
+        for (int r = 0; r < 3; r++) {
+            *(rw_simd_four*)&gradient->row[r][6 * j + 3] =
+                value * *(const rw_simd_four*)v_right.row[r];
+            *(rw_simd_four*)&gradient->row[r + 3][6 * j + 3] =
+                *(const rw_simd_four*)u_right.row[r];
+            *(rw_simd_four*)v_first.row[r] -= value * *(const rw_simd_four*)v_back.row[r];
+            *(rw_simd_four*)u_first.row[r] -= *(const rw_simd_four*)u_back.row[r];
+        }
     }
-    // R_1 also turns the point directly: Exp(theta)'.
-    rw_mat3 turn = rw_so3_exp_mat3(theta);
-    gradient->vr[0] = rw_mat3_add(vr_first, rw_mat3_mul_transpose(v_hat, turn));
-    gradient->ur[0] = ur_first;
+    for (int r = 0; r < 3; r++) {
+        for (int c = 0; c < 3; c++) {
+            gradient->row[r][3 + c] = v_first.row[r][c];
+            gradient->row[r + 3][3 + c] = u_first.row[r][c];
+        }
+    }
+    // What is beyond the columns is read by vectors: no infinities there.
+    for (int r = 0; r < 6; r++) {
+        for (int c = 6 * frame->node_count; c < RW_ROD_ELEMENT_STRIDE; c++) {
+            gradient->row[r][c] = 0;
+        }
+    }
 }
 
-void rw_rod_element_evaluate(const rw_rod_element_frame* frame, const rw_rod_element_basis* basis,
+RW_SIMD_KERNEL void evaluate(const rw_rod_element_frame* frame, const rw_rod_element_basis* basis,
                              double length, rw_rod_element_strain* strain,
                              rw_rod_element_gradient* gradient) {
     rw_vec3 theta = rw_vec3_zero(), theta_slope = rw_vec3_zero(), tangent = rw_vec3_zero();
@@ -100,25 +162,53 @@ void rw_rod_element_evaluate(const rw_rod_element_frame* frame, const rw_rod_ele
         theta_slope = rw_vec3_add_scaled(theta_slope, slope, frame->theta[j]);
         tangent = rw_vec3_add_scaled(tangent, slope, frame->position[j]);
     }
-    rw_mat3 gamma = rw_so3_gamma(theta);
-    strain->rotation = rw_quat_to_mat3(rw_quat_mul(frame->first, rw_so3_exp(theta)));
+    rw_so3_expansion at;
+    rw_so3_expand(theta, theta_slope, &at);
+    strain->rotation = rw_mat3_mul(frame->first_axes, at.rotation);
     strain->v = rw_mat3_apply_transpose(&strain->rotation, tangent);
-    strain->u = rw_mat3_apply(&gamma, theta_slope);
-    if (gradient == NULL) {
-        return;
+    strain->u = rw_mat3_apply(&at.gamma, theta_slope);
+    if (gradient != NULL) {
+        fill_gradient(frame, basis, length, strain, &at, gradient);
     }
-    for (int j = 0; j < frame->node_count; j++) {
-        gradient->vp[j] = basis->slope[j] / length;
+}
+
+static void evaluate_plain(const rw_rod_element_frame* frame, const rw_rod_element_basis* basis,
+                           double length, rw_rod_element_strain* strain,
+                           rw_rod_element_gradient* gradient) {
+    evaluate(frame, basis, length, strain, gradient);
+}
+
+RW_SIMD_AVX2 static void evaluate_avx2(const rw_rod_element_frame* frame,
+                                       const rw_rod_element_basis* basis, double length,
+                                       rw_rod_element_strain* strain,
+                                       rw_rod_element_gradient* gradient) {
+    evaluate(frame, basis, length, strain, gradient);
+}
+
+void rw_rod_element_evaluate(const rw_rod_element_frame* frame, const rw_rod_element_basis* basis,
+                             double length, rw_rod_element_strain* strain,
+                             rw_rod_element_gradient* gradient) {
+    if (rw_simd_has_avx2()) {
+        evaluate_avx2(frame, basis, length, strain, gradient);
+    } else {
+        evaluate_plain(frame, basis, length, strain, gradient);
     }
-    fill_rotation_gradients(frame, basis, length, theta, theta_slope, strain->v, &gamma, gradient);
+}
+
+static void put_block(const rw_mat3* a, double scale, rw_rod_element_gradient* gradient, int row,
+                      int column) {
+    for (int r = 0; r < 3; r++) {
+        for (int c = 0; c < 3; c++) {
+            gradient->row[row + r][column + c] = scale * a->m[r][c];
+        }
+    }
 }
 
 void rw_rod_element_evaluate_chain(const rw_rod_element_frame* frame, double length,
                                    rw_rod_element_strain* strain,
                                    rw_rod_element_gradient* gradient) {
-    rw_mat3 r1 = rw_quat_to_mat3(frame->first);
     rw_mat3 turn = rw_so3_exp_mat3(frame->theta[1]);
-    rw_mat3 r2 = rw_mat3_mul(r1, turn);
+    rw_mat3 r1 = frame->first_axes, r2 = rw_mat3_mul(r1, turn);
     rw_vec3 tangent =
         rw_vec3_scale(rw_vec3_sub(frame->position[1], frame->position[0]), 1 / length);
     rw_vec3 v1 = rw_mat3_apply_transpose(&r1, tangent), v2 = rw_mat3_apply_transpose(&r2, tangent);
@@ -128,10 +218,15 @@ void rw_rod_element_evaluate_chain(const rw_rod_element_frame* frame, double len
     if (gradient == NULL) {
         return;
     }
-    gradient->vp[0] = -1 / length;
-    gradient->vp[1] = 1 / length;
-    gradient->vr[0] = rw_mat3_scale(rw_mat3_hat(v1), 0.5);
-    gradient->vr[1] = rw_mat3_scale(rw_mat3_hat(v2), 0.5);
-    gradient->ur[0] = rw_mat3_scale(rw_mat3_transpose(frame->inverse[1]), -1 / length);
-    gradient->ur[1] = rw_mat3_scale(frame->inverse[1], 1 / length);
+    memset(gradient, 0, sizeof *gradient);
+    rw_mat3 along = rw_mat3_transpose(strain->rotation);
+    rw_mat3 hat1 = rw_mat3_hat(v1), hat2 = rw_mat3_hat(v2);
+    rw_mat3 inverse = rw_so3_gamma_inverse(frame->theta[1]);
+    rw_mat3 back = rw_mat3_transpose(inverse);
+    put_block(&along, -1 / length, gradient, 0, 0);
+    put_block(&along, 1 / length, gradient, 0, 6);
+    put_block(&hat1, 0.5, gradient, 0, 3);
+    put_block(&hat2, 0.5, gradient, 0, 9);
+    put_block(&back, -1 / length, gradient, 3, 3);
+    put_block(&inverse, 1 / length, gradient, 3, 9);
 }

@@ -38,20 +38,26 @@ typedef struct rw_rod_element_strain {
     rw_mat3 rotation; // R(s)
 } rw_rod_element_strain;
 
-// Gradients of v and u by the increments of node j: dv = vp[j] dp + vr[j] dtheta, du = ur[j] dtheta.
-// vp[j] = slope_j / length * R', so only the factor is kept.
+// Gradient of the strains v1 v2 v3 u1 u2 u3 by the increments of the nodes: column 6 j + k, k = 0-2
+// position, 3-5 rotation of node j. Rows are longer than the columns, for vectors.
+#define RW_ROD_ELEMENT_STRIDE 28
 typedef struct rw_rod_element_gradient {
-    double vp[RW_ROD_ELEMENT_NODES];
-    rw_mat3 vr[RW_ROD_ELEMENT_NODES];
-    rw_mat3 ur[RW_ROD_ELEMENT_NODES];
+    double row[6][RW_ROD_ELEMENT_STRIDE];
 } rw_rod_element_gradient;
+
+// A 3x3 matrix with rows of four, for vectors.
+typedef struct rw_rod_element_block {
+    double row[3][4];
+} rw_rod_element_block;
 
 // What all points of an element share: relative rotation vectors and their inverse Jacobians.
 typedef struct rw_rod_element_frame {
     int node_count;
     rw_quat first;
-    rw_vec3 theta[RW_ROD_ELEMENT_NODES]; // log(R_1' R_j); theta[0] = 0
-    rw_mat3 inverse[RW_ROD_ELEMENT_NODES]; // Gamma^-1(theta_j)
+    rw_mat3 first_axes;                    // R_1
+    rw_vec3 theta[RW_ROD_ELEMENT_NODES];   // log(R_1' R_j); theta[0] = 0
+    rw_rod_element_block inverse[RW_ROD_ELEMENT_NODES];    // Gamma^-1(theta_j)
+    rw_rod_element_block transposed[RW_ROD_ELEMENT_NODES]; // its transpose
     rw_vec3 position[RW_ROD_ELEMENT_NODES];
     double angle_max; // largest |theta_j| [rad]
 } rw_rod_element_frame;
@@ -66,8 +72,7 @@ void rw_rod_element_evaluate(const rw_rod_element_frame* frame, const rw_rod_ele
                              rw_rod_element_gradient* gradient);
 
 // The same for the joint between two rigid bodies of a chain (eq. 89, 90): v averages the two
-// rotation matrices. vp is then not slope R' but slope * mean rotation', which `strain->rotation`
-// holds.
+// rotation matrices, and `strain->rotation` is their mean.
 void rw_rod_element_evaluate_chain(const rw_rod_element_frame* frame, double length,
                                    rw_rod_element_strain* strain,
                                    rw_rod_element_gradient* gradient);
