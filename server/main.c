@@ -72,9 +72,12 @@ static int serve(const rw_config* config) {
         if (status == RW_STATUS_OK) {
             rw_reactor_run(&reactor);
         }
+        rw_reactor_disconnect(&reactor);
+        rw_host_stop(&host);
         rw_reactor_finish(&reactor);
+    } else {
+        rw_host_stop(&host);
     }
-    rw_host_stop(&host);
     if (config->unix_path[0] != '\0' && status == RW_STATUS_OK) {
         unlink(config->unix_path);
     }

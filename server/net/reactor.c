@@ -224,7 +224,7 @@ void rw_reactor_run(rw_reactor* reactor) {
     uv_run(&reactor->loop, UV_RUN_DEFAULT);
 }
 
-void rw_reactor_finish(rw_reactor* reactor) {
+void rw_reactor_disconnect(rw_reactor* reactor) {
     // From here on nobody listens to signals: a second SIGTERM must not end an orderly end.
     sigset_t all;
     sigfillset(&all);
@@ -248,7 +248,10 @@ void rw_reactor_finish(rw_reactor* reactor) {
         }
         uv_run(&reactor->loop, UV_RUN_NOWAIT);
     }
-    reactor->host->ring = NULL;
+    uv_run(&reactor->loop, UV_RUN_NOWAIT); // the listeners' memory is freed as they close
+}
+
+void rw_reactor_finish(rw_reactor* reactor) {
     uv_close((uv_handle_t*)&reactor->bell, NULL);
     uv_close((uv_handle_t*)&reactor->prepare, NULL);
     uv_close((uv_handle_t*)&reactor->check, NULL);

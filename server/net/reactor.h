@@ -45,7 +45,11 @@ rw_status rw_reactor_init(rw_reactor* reactor, rw_host* host, rw_error* error);
 // Runs until it was asked to drain and all is done.
 void rw_reactor_run(rw_reactor* reactor);
 
-// Closes what is left. After rw_reactor_run.
+// Ends HTTP, listeners and connections. After rw_reactor_run; then the host may be stopped, whose
+// threads may ring the bell to their end.
+void rw_reactor_disconnect(rw_reactor* reactor);
+
+// Closes the loop. After rw_host_stop.
 void rw_reactor_finish(rw_reactor* reactor);
 
 // As SIGTERM does.
