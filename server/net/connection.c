@@ -717,11 +717,11 @@ static void refused(uv_handle_t* handle) {
     rw_alloc_free(account(connection), connection);
 }
 
-void rw_connection_accept(rw_reactor* reactor, uv_stream_t* listener, bool is_tcp) {
+bool rw_connection_accept(rw_reactor* reactor, uv_stream_t* listener, bool is_tcp) {
     rw_host* host = reactor->host;
     rw_connection* connection = rw_alloc_get(&host->alloc, sizeof *connection);
     if (connection == NULL) {
-        return; // stays in the backlog until there is memory
+        return false;
     }
     connection->reactor = reactor;
     if (is_tcp) {
@@ -736,13 +736,13 @@ void rw_connection_accept(rw_reactor* reactor, uv_stream_t* listener, bool is_tc
         rw_metrics_add(&host->metrics, RW_METRICS_connections_refused_total, 1);
         RW_LOG(WARN, "connection_refused", RW_LOG_FIELD_TEXT("reason", error.text));
         uv_close(&connection->socket.handle, refused);
-        return;
+        return true;
     }
     connection->client = rw_client_create(host, &LINK, connection);
     if (connection->client == NULL) {
         rw_quota_give(&host->connections);
         uv_close(&connection->socket.handle, refused);
-        return;
+        return true;
     }
     if (is_tcp) {
         uv_tcp_nodelay(&connection->socket.tcp, 1);
@@ -761,6 +761,7 @@ void rw_connection_accept(rw_reactor* reactor, uv_stream_t* listener, bool is_tc
     rw_metrics_add(&host->metrics, RW_METRICS_connections_total, 1);
     RW_LOG(DEBUG, "connected", RW_LOG_FIELD_NUMBER("connection", connection->client->id));
     start_reading(connection);
+    return true;
 }
 
 void rw_connection_tick(rw_connection* connection, int64_t now_ns) {

@@ -75,8 +75,9 @@ struct rw_connection {
     rw_connection_frame* flight_frame;  // ... or a state frame
 };
 
-// Takes a new connection from a listening socket. Refuses when there are too many.
-void rw_connection_accept(rw_reactor* reactor, uv_stream_t* listener, bool is_tcp);
+// Takes a new connection from a listening socket. Refuses when there are too many. False when there
+// is no memory even for that: the caller must take it off the socket, or nothing more comes.
+bool rw_connection_accept(rw_reactor* reactor, uv_stream_t* listener, bool is_tcp);
 
 // Parses on after a stall.
 void rw_connection_resume(rw_connection* connection);

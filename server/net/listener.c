@@ -14,13 +14,17 @@
 
 enum { BACKLOG = 512 };
 
+typedef union any_socket {
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+    uv_stream_t stream;
+    uv_handle_t handle;
+} any_socket;
+
 struct rw_listener {
-    union {
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-        uv_stream_t stream;
-        uv_handle_t handle;
-    } socket;
+    any_socket socket;
+    any_socket spare; // takes and drops a connection when there is no memory for it
+    bool is_spare_busy;
     rw_listener* next;
     rw_reactor* reactor;
     bool is_tcp;
@@ -31,13 +35,33 @@ static void closed(uv_handle_t* handle) {
     rw_alloc_free(&listener->reactor->host->alloc, listener);
 }
 
+static void init_socket(rw_reactor* reactor, any_socket* socket, bool is_tcp) {
+    if (is_tcp) {
+        uv_tcp_init(&reactor->loop, &socket->tcp);
+    } else {
+        uv_pipe_init(&reactor->loop, &socket->pipe, 0);
+    }
+}
+
+static void dropped(uv_handle_t* handle) {
+    rw_listener* listener = handle->data;
+    listener->is_spare_busy = false;
+}
+
 static void connected(uv_stream_t* stream, int status) {
     rw_listener* listener = stream->data;
     if (status != 0) {
         RW_LOG(WARN, "accept_failed", RW_LOG_FIELD_TEXT("reason", uv_strerror(status)));
         return;
     }
-    rw_connection_accept(listener->reactor, stream, listener->is_tcp);
+    if (!rw_connection_accept(listener->reactor, stream, listener->is_tcp) &&
+        !listener->is_spare_busy) {
+        listener->is_spare_busy = true;
+        init_socket(listener->reactor, &listener->spare, listener->is_tcp);
+        listener->spare.handle.data = listener;
+        uv_accept(stream, &listener->spare.stream);
+        uv_close(&listener->spare.handle, dropped);
+    }
 }
 
 static rw_listener* create(rw_reactor* reactor, bool is_tcp) {
@@ -47,11 +71,7 @@ static rw_listener* create(rw_reactor* reactor, bool is_tcp) {
     }
     listener->reactor = reactor;
     listener->is_tcp = is_tcp;
-    if (is_tcp) {
-        uv_tcp_init(&reactor->loop, &listener->socket.tcp);
-    } else {
-        uv_pipe_init(&reactor->loop, &listener->socket.pipe, 0);
-    }
+    init_socket(reactor, &listener->socket, is_tcp);
     listener->socket.handle.data = listener;
     return listener;
 }

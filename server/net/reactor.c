@@ -90,6 +90,9 @@ static void on_prepare(uv_prepare_t* prepare) {
     rw_host_end_turn(reactor->host);
     flush_all(reactor);
     renew_pace(reactor);
+    if (reactor->resumed != NULL) {
+        uv_async_send(&reactor->bell); // do not sleep over them
+    }
     if (reactor->is_draining) {
         check_drained(reactor);
     }
