@@ -203,9 +203,11 @@ static rw_vec3 rotation_residual(const body_constants* c, rw_vec3 u, rw_vec3 tor
     return rw_vec3_sub(change, rw_vec3_scale(rw_vec3_add(gyroscopic, impulse), c->h));
 }
 
-// Solves the rotation equation for u = h wm at a constant torque, by Newton from `u`.
+// Solves the rotation equation for u = h wm at a constant torque, by Newton from `u`. Steps end when
+// one was so small that the next is below rounding.
 static rw_vec3 solve_rotation(const body_constants* c, rw_vec3 u, rw_vec3 torque) {
-    for (int i = 0; i < NEWTON_STEPS; i++) {
+    double moved = INFINITY;
+    for (int i = 0; i < NEWTON_STEPS && moved > 1e-10; i++) {
         rw_vec3 mean = mean_omega(c, u);
         rw_mat3 spin = rw_mat3_hat(mean);
         rw_mat3 momentum = rw_mat3_hat(rw_mat3_apply(&c->inertia, mean));
@@ -216,7 +218,9 @@ static rw_vec3 solve_rotation(const body_constants* c, rw_vec3 u, rw_vec3 torque
         slope = rw_mat3_add(slope, rw_mat3_scale(c->inertia, 1 / (c->theta * c->h)));
         slope = rw_mat3_sub(slope, rw_mat3_scale(twist, c->h / 2));
         rw_mat3 inverse = rw_mat3_inverse(slope);
-        u = rw_vec3_sub(u, rw_mat3_apply(&inverse, rotation_residual(c, u, torque)));
+        rw_vec3 step = rw_mat3_apply(&inverse, rotation_residual(c, u, torque));
+        u = rw_vec3_sub(u, step);
+        moved = rw_vec3_max_abs(step);
     }
     return u;
 }

@@ -73,6 +73,7 @@ struct rw_joint_system {
     rw_id* joint_ids;   // whose they are (joints)
     int32_t* joint_sizes; // coordinates and rates of each (joints x 2)
     int64_t field_counts[3];
+    bool is_followed;   // coordinates are those of the state that the next step starts from
     double* start;      // coordinates at the start of the substep (coordinates)
     double h;
 };
@@ -365,6 +366,7 @@ rw_status rw_joint_system_prepare(rw_joint_system* self, const rw_state* state,
                                   rw_error* error) {
     const rw_model* model = self->model;
     rw_arena* arena = &self->arena;
+    self->is_followed = false;
     rw_arena_reset(arena);
     rw_kkt_destroy(self->kkt);
     self->kkt = NULL;
@@ -449,14 +451,20 @@ static void take_distances(rw_joint_system* self) {
 void rw_joint_system_begin(rw_joint_system* self, const rw_step* step) {
     take_distances(self);
     self->h = step->h;
-    rw_joint_system_follow(self, step->from);
+    if (!self->is_followed) {
+        rw_joint_system_follow(self, step->from);
+    }
+    self->is_followed = false;
     if (self->field_counts[1] > 0) {
         memcpy(self->start, self->coordinate, (size_t)self->field_counts[1] * sizeof(double));
     }
 }
 
+void rw_joint_system_forget(rw_joint_system* self) { self->is_followed = false; }
+
 void rw_joint_system_end(rw_joint_system* self, const rw_step* step) {
     rw_joint_system_follow(self, step->to);
+    self->is_followed = true;
 }
 
 // ---- Rows at the trial -------------------------------------------------------------------------
@@ -683,8 +691,9 @@ static void fill_rows(rw_joint_system* self, const rw_step* step) {
 }
 
 // A small epsilon on the rows of loops, the same for the rows of a point and for those of an axis,
-// so that its metric does not depend on world axes (numerics, seed 002 note 2).
-static void regularise(rw_joint_system* self) {
+// so that its metric does not depend on world axes (numerics, seed 002 note 2). False: no loops.
+static bool regularise(rw_joint_system* self) {
+    bool any = false;
     memset(self->regularisation, 0, (size_t)self->row_count * sizeof(double));
     for (int32_t k = 0; k < self->constraint_count; k++) {
         const constraint* one = &self->constraints[k];
@@ -712,7 +721,9 @@ static void regularise(rw_joint_system* self) {
             self->regularisation[one->row_first + r] = extra;
             rw_kkt_epsilon(self->kkt, k)[r] += extra;
         }
+        any = true;
     }
+    return any;
 }
 
 // Adds an effort on a rate's row to the bodies' balance.
@@ -996,7 +1007,7 @@ rw_status rw_joint_system_solve(rw_joint_system* self, const rw_step* step, cons
             memcpy(&self->right_body[6 * n], &right[6 * body], 6 * sizeof(double));
         }
         fill_rows(self, step);
-        regularise(self);
+        bool is_regularised = regularise(self);
         add_given_efforts(self, step);
         rw_kkt_pivots pivots = rw_kkt_factor(self->kkt, self->regularisation, step->parallel);
         if (pivots.guarded > 0) {
@@ -1008,8 +1019,9 @@ rw_status rw_joint_system_solve(rw_joint_system* self, const rw_step* step, cons
             return RW_STATUS_FAULTED;
         }
         memcpy(self->multiplier, self->right_row, (size_t)self->row_count * sizeof(double));
-        rw_kkt_solve_refined(self->kkt, self->right_body, self->multiplier, self->regularisation,
-                             REFINEMENTS, step->parallel);
+        rw_kkt_solve_refined(self->kkt, self->right_body, self->multiplier,
+                             is_regularised ? self->regularisation : NULL, REFINEMENTS,
+                             step->parallel);
         if (coupling.rank > 0) {
             solve_couplings(self, step, &coupling);
         }

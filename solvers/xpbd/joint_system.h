@@ -67,5 +67,7 @@ rw_status rw_joint_system_set(rw_joint_system* system, rw_state* state, int32_t 
 
 // The private state: coordinates with turns, reactions, efforts.
 rw_solver_fields rw_joint_system_fields(rw_joint_system* system);
+// The motion was changed from outside: the next step looks at the coordinates anew.
+void rw_joint_system_forget(rw_joint_system* system);
 // After the motion was changed from outside: the count of turns follows the nearest branch.
 void rw_joint_system_follow(rw_joint_system* system, const rw_state* state);

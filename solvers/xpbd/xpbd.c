@@ -76,7 +76,12 @@ static rw_status prepare(void* self, const rw_state* state, rw_error* error) {
                                   : rw_fe_rods_prepare(solver->rods, error);
 }
 
-static void state_changed(void* self) { (void)self; }
+static void state_changed(void* self) {
+    xpbd* solver = self;
+    if (solver->bodies != NULL) {
+        rw_joint_system_forget(rw_free_bodies_joints(solver->bodies));
+    }
+}
 
 static rw_solver_fields fields(void* self) {
     xpbd* solver = self;

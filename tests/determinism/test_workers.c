@@ -42,9 +42,9 @@ static void many_rods(rw_world_scenes* out) {
 }
 
 static const run_case cases[] = {
-    {"bodies", rw_world_scenes_bodies, 0x36e084d2418d0ab3},
+    {"bodies", rw_world_scenes_bodies, 0xd75bd20afb0c4d0a},
     {"mixed", rw_world_scenes_mixed, 0xac13495642a6fee2},
-    {"many rods", many_rods, 0x66c3ca6a7ab5baee},
+    {"many rods", many_rods, 0xc310d15cdadaa758},
 };
 
 // A world run to the end by one actor, in slices of ten steps.
