@@ -30,9 +30,9 @@ static void condense(rw_fe_rods* self, rw_fe_rod* rod) {
             }
         }
         for (int c = 0; c < 6; c++) {
-            if (rw_fe_rods_private_is_held_row(hold, c)) {
-                rw_block_banded_solve(rows, rod->half_band, rod->half_band - 5, &self->band[rod->band_first],
-                                      solved + c * rows);
+            if (rw_fe_rods_private_is_active_row(hold, c)) {
+                rw_block_banded_solve(rows, rod->half_band, rod->half_band - 5,
+                                      &self->band[rod->band_first], solved + c * rows);
             }
         }
     }
@@ -46,7 +46,8 @@ static double free_product(const rw_fe_rods* self, const rw_fe_rod* rod, const d
     for (int32_t n = 0; n < rod->node_count; n++) {
         unsigned held = 0;
         while (next < rod->hold_count && self->holds[rod->hold_first + next].node <= n) {
-            if (self->holds[rod->hold_first + next].node == n) {
+            if (self->holds[rod->hold_first + next].node == n &&
+                self->holds[rod->hold_first + next].stiffness == 0) {
                 held |= self->holds[rod->hold_first + next].rows;
             }
             next++;
@@ -71,9 +72,9 @@ typedef struct rigid_map {
 static rigid_map map_of(const rw_fe_rods* self, const rw_fe_rod* rod, const rw_fe_hold* hold) {
     const rw_state* to = self->step->to;
     int64_t i = rod->node_first + hold->node;
+    const double* held = hold->stiffness > 0 ? hold->target : &to->node_position[3 * i];
     return (rigid_map){
-        rw_vec3_sub(rw_vec3_load(&to->node_position[3 * i]),
-                    rw_vec3_load(&to->body_position[3 * hold->body])),
+        rw_vec3_sub(rw_vec3_load(held), rw_vec3_load(&to->body_position[3 * hold->body])),
         rw_quat_to_mat3(rw_quat_load(&to->frame_rotation[4 * i])),
     };
 }
@@ -122,11 +123,17 @@ static void condensed_block(const rw_fe_rods* self, const rw_fe_rod* rod, const 
     for (int r = 0; r < 6; r++) {
         for (int c = 0; c < 6; c++) {
             double value = 0;
-            if (rw_fe_rods_private_is_held_row(a, r) && rw_fe_rods_private_is_held_row(b, c)) {
+            if (rw_fe_rods_private_is_active_row(a, r) && rw_fe_rods_private_is_active_row(b, c)) {
                 const double* column = &self->columns[a->column_first + r * rows];
                 const double* solved =
                     &self->columns[b->column_first + 6 * rows + c * rows];
-                value = a == b ? a->own[6 * r + c] : column[6 * (int64_t)b->node + c];
+                if (a == b) {
+                    value = a->own[6 * r + c];
+                } else if (b->stiffness == 0) {
+                    value = column[6 * (int64_t)b->node + c];
+                } else if (a->stiffness == 0) {
+                    value = self->columns[b->column_first + c * rows + 6 * (int64_t)a->node + r];
+                }
                 value -= free_product(self, rod, column, solved);
             }
             out[6 * r + c] = value;
@@ -141,7 +148,7 @@ static void held_residual(const rw_fe_rods* self, const rw_fe_rod* rod, const rw
     const double* moved = &self->right[6 * (int64_t)rod->node_first];
     for (int r = 0; r < 6; r++) {
         out[r] = 0;
-        if (!rw_fe_rods_private_is_held_row(hold, r)) {
+        if (!rw_fe_rods_private_is_active_row(hold, r)) {
             continue;
         }
         const double* column = &self->columns[hold->column_first + r * rows];
@@ -250,7 +257,11 @@ void rw_fe_rods_private_follow_bodies(rw_fe_rods* self, rw_fe_rod* rod) {
     bool any = false;
     for (int32_t k = 0; k < rod->hold_count; k++) {
         rw_fe_hold* hold = &self->holds[rod->hold_first + k];
-        rw_fe_rods_private_hold_increment(self, rod, hold, hold->increment);
+        if (hold->stiffness > 0) {
+            rw_fe_rods_private_target_move(self, rod, hold, hold->increment);
+        } else {
+            rw_fe_rods_private_hold_increment(self, rod, hold, hold->increment);
+        }
         any |= hold->body >= 0;
     }
     if (!any) {
@@ -261,7 +272,7 @@ void rw_fe_rods_private_follow_bodies(rw_fe_rods* self, rw_fe_rod* rod) {
         const rw_fe_hold* hold = &self->holds[rod->hold_first + k];
         for (int c = 0; c < 6 && hold->body >= 0; c++) {
             const double* solved = &self->columns[hold->column_first + 6 * rows + c * rows];
-            for (int64_t i = 0; i < rows && rw_fe_rods_private_is_held_row(hold, c); i++) {
+            for (int64_t i = 0; i < rows && rw_fe_rods_private_is_active_row(hold, c); i++) {
                 right[i] -= solved[i] * hold->increment[c];
             }
         }

@@ -242,6 +242,9 @@ static void fill_holds(rw_fe_rods* self, layout* sizes) {
         if (attachment->desc.kind == RW_ATTACH_CLAMP) {
             hold.rows |= RW_FE_HELD_ROTATION;
         }
+        if (attachment->desc.compliance > 0) {
+            hold.stiffness = 1 / attachment->desc.compliance;
+        }
         if (is_dynamic) {
             hold.column_first = sizes->columns;
             sizes->columns += 2 * 6 * 6 * (int64_t)rod->node_count;

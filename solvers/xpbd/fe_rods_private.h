@@ -38,6 +38,8 @@ typedef struct rw_fe_hold {
     int32_t attachment, node; // node counted within the rod
     int32_t body;             // dynamic body, or -1: prescribed by the drive or a driven body
     unsigned rows;            // RW_FE_HELD_*
+    double stiffness;         // of a compliant attachment [N/m, N m/rad]; 0: rigid, prescribed
+    double target[7];         // position and rotation that the last sweep held it to (compliant)
     double increment[6];      // prescribed in this iteration
     // Of a dynamic body: coupling columns A_fc, condensed columns W = A_ff^-1 A_fc, S, residual.
     int64_t column_first; // in `columns`: 6 columns of the rod's rows each for A_fc and W
@@ -113,7 +115,12 @@ void rw_fe_rods_private_fault(rw_fe_rod* rod, const char* what, double value);
 // The increment that takes a held node to its target at the trial.
 void rw_fe_rods_private_hold_increment(const rw_fe_rods* rods, const rw_fe_rod* rod,
                                        const rw_fe_hold* hold, double increment[6]);
+// True when the attachment acts on the row; and when it prescribes it (a compliant one does not).
+bool rw_fe_rods_private_is_active_row(const rw_fe_hold* hold, int row);
 bool rw_fe_rods_private_is_held_row(const rw_fe_hold* hold, int row);
+// How far the target of a compliant attachment has moved since the last sweep.
+void rw_fe_rods_private_target_move(const rw_fe_rods* rods, const rw_fe_rod* rod,
+                                    const rw_fe_hold* hold, double increment[6]);
 // Writes the held rows' increments into the rod's solution.
 void rw_fe_rods_private_prescribe(rw_fe_rods* rods, const rw_fe_rod* rod);
 void rw_fe_rods_private_move_node(rw_state* to, int64_t node, const double increment[6]);

@@ -53,6 +53,9 @@ static void begin_rod(rw_fe_rods* self, rw_fe_rod* rod) {
     for (int32_t k = 0; k < rod->hold_count; k++) {
         const rw_fe_hold* hold = &self->holds[rod->hold_first + k];
         int64_t i = rod->node_first + hold->node;
+        if (hold->stiffness > 0) {
+            continue;
+        }
         memcpy(&to->node_position[3 * i], &from->node_position[3 * i], 3 * sizeof(double));
         if ((hold->rows & RW_FE_HELD_ROTATION) != 0) {
             memcpy(&to->frame_rotation[4 * i], &from->frame_rotation[4 * i], 4 * sizeof(double));
@@ -120,8 +123,52 @@ static double band_entry(const rw_fe_rod* rod, const double* band, int64_t i, in
     return i - j > rod->half_band ? 0 : band[i * (rod->half_band + 1) + rod->half_band - (i - j)];
 }
 
-bool rw_fe_rods_private_is_held_row(const rw_fe_hold* hold, int k) {
+void rw_fe_rods_private_target_move(const rw_fe_rods* self, const rw_fe_rod* rod,
+                                    const rw_fe_hold* hold, double increment[6]) {
+    rw_vec3 position;
+    rw_quat rotation, before = rw_quat_load(hold->target + 3);
+    hold_target(self, hold, &position, &rotation);
+    rw_vec3_store(increment, rw_vec3_sub(position, rw_vec3_load(hold->target)));
+    rw_vec3 turn = rw_so3_log(rw_quat_mul(rotation, rw_quat_conj(before)));
+    int64_t i = rod->node_first + hold->node;
+    rw_quat node = rw_quat_load(&self->step->to->frame_rotation[4 * i]);
+    rw_vec3_store(increment + 3, rw_quat_inverse_rotate(node, turn));
+}
+
+bool rw_fe_rods_private_is_active_row(const rw_fe_hold* hold, int k) {
     return k < 3 || (hold->rows & RW_FE_HELD_ROTATION) != 0;
+}
+
+bool rw_fe_rods_private_is_held_row(const rw_fe_hold* hold, int k) {
+    return hold->stiffness == 0 && rw_fe_rods_private_is_active_row(hold, k);
+}
+
+// A compliant attachment is a spring between the node and its target, which is one more node of its
+// own: columns -k at the node, k on its diagonal.
+static void add_compliant(rw_fe_rods* self, const rw_fe_rod* rod, rw_fe_hold* hold) {
+    double* band = &self->band[rod->band_first];
+    int64_t rows = 6 * (int64_t)rod->node_count, at = 6 * (int64_t)hold->node;
+    double* right = &self->right[6 * (int64_t)rod->node_first + at];
+    rw_vec3 position;
+    rw_quat rotation;
+    hold_target(self, hold, &position, &rotation);
+    rw_vec3_store(hold->target, position);
+    rw_quat_store(hold->target + 3, rotation);
+    double* columns = &self->columns[hold->column_first];
+    if (hold->body >= 0) {
+        memset(columns, 0, (size_t)(6 * rows) * sizeof *columns);
+        memset(hold->own, 0, sizeof hold->own);
+    }
+    for (int r = 0; r < 6; r++) {
+        double k = rw_fe_rods_private_is_active_row(hold, r) ? hold->stiffness : 0;
+        band[(at + r) * (rod->half_band + 1) + rod->half_band] += k;
+        right[r] += k * hold->increment[r];
+        hold->residual[r] = k * hold->increment[r];
+        if (hold->body >= 0) {
+            columns[r * rows + at + r] = -k;
+            hold->own[7 * r] = k;
+        }
+    }
 }
 
 // Keeps the columns of a node that a dynamic body holds, for `respond`.
@@ -226,11 +273,17 @@ static void sweep_rod(rw_fe_rods* self, rw_fe_rod* rod) {
     if (rod->status != RW_STATUS_OK) {
         return;
     }
-    rod->residual = relative_residual(self, rod);
     for (int32_t k = 0; k < rod->hold_count; k++) {
         rw_fe_hold* hold = &self->holds[rod->hold_first + k];
         rw_fe_rods_private_hold_increment(self, rod, hold, hold->increment);
-        if (hold->body >= 0) {
+        if (hold->stiffness > 0) {
+            add_compliant(self, rod, hold);
+        }
+    }
+    rod->residual = relative_residual(self, rod);
+    for (int32_t k = 0; k < rod->hold_count; k++) {
+        rw_fe_hold* hold = &self->holds[rod->hold_first + k];
+        if (hold->body >= 0 && hold->stiffness == 0) {
             save_columns(self, rod, hold);
         }
     }
@@ -308,6 +361,13 @@ static void finish_wrench(rw_fe_rods* self, rw_fe_rod* rod, const rw_fe_hold* ho
         rw_fe_rods_private_element_force(self, rod, e, force);
         for (int k = 0; k < 6; k++) {
             sum[k] += force[6 * local + k];
+        }
+    }
+    if (hold->stiffness > 0) {
+        double increment[6];
+        rw_fe_rods_private_hold_increment(self, rod, hold, increment);
+        for (int k = 0; k < 6; k++) {
+            sum[k] = -hold->stiffness * increment[k];
         }
     }
     // `sum` is minus the residual, i.e. what is missing for balance; the hold supplies its opposite.

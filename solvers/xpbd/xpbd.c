@@ -57,9 +57,6 @@ static rw_status admit_attachment(void* self, const rw_attachment_desc* desc, rw
     if (desc->kind == RW_ATTACH_PIN_SEGMENT) {
         RW_FAIL(error, UNIMPLEMENTED, "kind", "PIN_SEGMENT is for the SCR solver: use CLAMP");
     }
-    if (desc->compliance > 0) {
-        RW_FAIL(error, UNIMPLEMENTED, "compliance", "compliant attachments are not served yet");
-    }
     return RW_STATUS_OK;
 }
 

@@ -433,6 +433,84 @@ static void moving_clamp_drives_the_rod_and_tells_its_wrench(void** state) {
     xpbd_rig_close(rig);
 }
 
+static void compliant_attachments_give_way_by_their_compliance(void** state) {
+    (void)state;
+    // A stiff rod on two compliant pins of the world, a weight on a compliant clamp in its middle.
+    const double compliance = 1e-3, weight = 9.81 * 2;
+    xpbd_rig* rig = xpbd_rig_open(5e-3, 3);
+    xpbd_rig_gravity(rig, 0, 0, -9.81);
+    rw_rod_desc* rod = xpbd_rig_rod(rig, "rod", 2, 4, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.05,
+                                    1, 2e11, 0.3);
+    rod->mass_damping = 10;
+    xpbd_rig_body(rig, "weight", 2, rw_vec3_make(1e-2, 1e-2, 1e-2), rw_vec3_make(0.5, 0, 0));
+    xpbd_rig_attach(rig, "left", RW_ATTACH_PIN, "rod", 0, "")->compliance = compliance;
+    xpbd_rig_attach(rig, "right", RW_ATTACH_PIN, "rod", 1, "")->compliance = compliance;
+    xpbd_rig_attach(rig, "hook", RW_ATTACH_CLAMP, "rod", 0.5, "weight")->compliance = compliance;
+    xpbd_rig_start(rig);
+    xpbd_rig_run_for(rig, 60);
+    double half = 0.5 * (weight + 9.81 * M_PI * 0.0025);
+    rw_assert_near(xpbd_rig_node(rig, 0, 0).z, -half * compliance, 1e-7);
+    rw_assert_near(xpbd_rig_tip(rig, 0).z, -half * compliance, 1e-7);
+    double middle = xpbd_rig_node(rig, 0, 4).z;
+    rw_assert_near(xpbd_rig_vector(rig, "body/weight/position").z - middle, -weight * compliance,
+                   1e-7);
+    rw_assert_near(xpbd_rig_vector(rig, "attachment/hook/force").z, -weight, 1e-4);
+    rw_assert_near(xpbd_rig_vector(rig, "attachment/left/force").z, half, 1e-4);
+    xpbd_rig_close(rig);
+
+    // Nearly rigid: the cantilever that carries a light body behaves like the rigid attachment.
+    double depth[2];
+    for (int soft = 0; soft < 2; soft++) {
+        rig = xpbd_rig_open(2e-3, 2);
+        xpbd_rig_gravity(rig, 0, 0, -9.81);
+        xpbd_rig_rod(rig, "rod", 2, 4, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.02, 1000, 5e6,
+                     0.3);
+        xpbd_rig_body(rig, "link", 0.05, rw_vec3_make(1e-5, 1e-5, 1e-5), rw_vec3_make(1, 0, 0));
+        xpbd_rig_attach(rig, "clamp", RW_ATTACH_CLAMP, "rod", 0, "")->compliance =
+            soft ? 1e-9 : 0;
+        xpbd_rig_attach(rig, "hook", RW_ATTACH_CLAMP, "rod", 1, "link")->compliance =
+            soft ? 1e-9 : 0;
+        xpbd_rig_start(rig);
+        xpbd_rig_run(rig, 300);
+        depth[soft] = xpbd_rig_vector(rig, "body/link/position").z;
+        xpbd_rig_close(rig);
+    }
+    assert_true(depth[0] < -0.05);
+    rw_assert_near(depth[1], depth[0], 1e-5);
+}
+
+static void ring_closed_through_a_body_is_squeezed_like_a_ring(void** state) {
+    (void)state;
+    // A thin ring between two opposite forces P gives way by (pi/4 - 2/pi) P R^3/EI (Timoshenko,
+    // Strength of Materials). Both ends are clamped to one light body, which a joint holds.
+    const double radius = 0.5, wire = 0.004, young = 1e9, force = 1e-3;
+    xpbd_rig* rig = xpbd_rig_open(5e-3, 3);
+    rw_rod_desc* rod = xpbd_rig_rod(rig, "ring", 3, 12, rw_vec3_zero(), rw_vec3_make(1, 0, 0),
+                                    wire, 20, young, 0.3);
+    rod->geometry = RW_ROD_HELIX;
+    rw_vec3_store(rod->helix.axis, rw_vec3_make(0, 0, 1));
+    rod->helix.radius = radius;
+    rod->helix.turns = 1;
+    rod->mass_damping = 10;
+    xpbd_rig_body(rig, "weld", 1e-3, rw_vec3_make(1e-7, 1e-7, 1e-7),
+                  rw_vec3_make(radius, 0, 0));
+    xpbd_rig_joint(rig, "hold", RW_JOINT_FIXED, "", "weld", rw_vec3_make(radius, 0, 0),
+                   rw_quat_identity());
+    xpbd_rig_attach(rig, "start", RW_ATTACH_CLAMP, "ring", 0, "weld");
+    xpbd_rig_attach(rig, "end", RW_ATTACH_CLAMP, "ring", 1, "weld");
+    xpbd_rig_load(rig, "load", "ring", 0.5, rw_vec3_make(force, 0, 0), rw_vec3_zero());
+    xpbd_rig_start(rig);
+    double start = xpbd_rig_node(rig, 0, 18).x;
+    xpbd_rig_settle(rig, 1e-10, 20000);
+    double moved = xpbd_rig_node(rig, 0, 18).x - start;
+    double expected = (M_PI / 4 - 2 / M_PI) * force * pow(radius, 3) /
+                      (young * M_PI * pow(wire, 4) / 4);
+    rw_assert_near(moved, expected, 1e-3 * expected);
+    // What the joint holds is the load.
+    rw_assert_near(xpbd_rig_vector(rig, "joint/hold/reaction_force").x, -force, 1e-7);
+    xpbd_rig_close(rig);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(natural_frequencies_are_timoshenkos_with_the_damping_of_backward_euler),
@@ -444,6 +522,8 @@ int main(void) {
         cmocka_unit_test(welded_rods_carry_bending_and_twist_like_one),
         cmocka_unit_test(light_bodies_on_stiff_rods_are_stable),
         cmocka_unit_test(moving_clamp_drives_the_rod_and_tells_its_wrench),
+        cmocka_unit_test(compliant_attachments_give_way_by_their_compliance),
+        cmocka_unit_test(ring_closed_through_a_body_is_squeezed_like_a_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
