@@ -116,8 +116,8 @@ rw_status rw_world_set_attachment(rw_world* world, int32_t attachment,
 rw_status rw_world_set_force(rw_world* world, int32_t force, const rw_force_set* set, rw_error* e);
 rw_status rw_world_set_options(rw_world* world, const rw_world_set* set, rw_error* error);
 
-// Adds a wrench to a body or rod point for `wrench->steps_left` steps (-1: until changed). Several
-// add up. rw_world_clear_wrenches removes the lasting ones on the same target (all wrenches of all
+// Adds a wrench to a body or rod point for `wrench->steps_left` steps (-1: until changed; 0: does
+// nothing). Several add up. rw_world_clear_wrenches removes the lasting ones on the same target (all wrenches of all
 // targets when body and rod are -1).
 rw_status rw_world_apply_wrench(rw_world* world, const rw_applied_wrench* wrench, rw_error* error);
 // What rw_world_apply_wrench would say about the numbers, changing nothing.

@@ -1,6 +1,6 @@
 // Set*: changes of parameters and of the motion from outside. Frequent ones (motor targets,
-// attachment targets, loads, velocities) touch no revision, so that the control loop's next step
-// has nothing to prepare.
+// attachment targets, loads, poses and velocities of dynamic bodies) touch no revision, so that the
+// control loop's next step has nothing to prepare. Gravity, wind and what moves a kinematic body do.
 #include <string.h>
 
 #include "solvers/base/check.h"
@@ -367,6 +367,9 @@ rw_status rw_world_check_wrench(const rw_applied_wrench* wrench, rw_error* error
 rw_status rw_world_apply_wrench(rw_world* world, const rw_applied_wrench* wrench,
                                 rw_error* error) {
     RW_TRY(rw_world_check_wrench(wrench, error));
+    if (wrench->steps_left == 0) {
+        return RW_STATUS_OK; // kept, it would act in the next step
+    }
     if (rw_model_add_wrench(&world->model, wrench) != RW_STATUS_OK) {
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory for another wrench");
     }

@@ -385,6 +385,21 @@ static void applied_wrench_lasts_its_steps_and_several_add_up(void** state) {
     run(world, 100);
     rw_assert_near(rw_world_state(world)->body_linear_velocity[0],
                    v + 2 * 0.1 / scenes.bodies[0].mass, 1e-12);
+    // What acts for no step at all leaves nothing behind, not even in a snapshot.
+    v = rw_world_state(world)->body_linear_velocity[0];
+    wrench.steps_left = 0;
+    assert_int_equal(rw_world_apply_wrench(world, &wrench, &error), RW_STATUS_OK);
+    rw_buffer bytes;
+    rw_buffer_init(&bytes, &account);
+    assert_int_equal(rw_world_snapshot(world, &bytes, &error), RW_STATUS_OK);
+    rw_world* twin = NULL;
+    assert_int_equal(rw_world_create_from_snapshot(&config, bytes.data, bytes.size_bytes, &twin,
+                                                   &error),
+                     RW_STATUS_OK);
+    rw_buffer_finish(&bytes);
+    rw_world_destroy(twin);
+    run(world, 1);
+    rw_assert_near(rw_world_state(world)->body_linear_velocity[0], v, 1e-12);
     rw_world_destroy(world);
 }
 
