@@ -64,7 +64,6 @@ typedef struct rw_step {
     rw_state* to;         // at `time_s + h`; the trial
     double time_s;        // at the start of the substep
     double h;             // [s]
-    int64_t step;         // index of the step, for faults
     const rw_drive* drive_from; // inputs at time_s
     const rw_drive* drive_to;   // inputs at time_s + h
     // Sums of loads, springs, drag, applied wrenches, without gravity, evaluated at `from` (drive:

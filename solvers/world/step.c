@@ -271,7 +271,6 @@ rw_status rw_world_step(rw_world* world, rw_error* error) {
             .to = &world->state[to],
             .time_s = start + k * h,
             .h = h,
-            .step = world->step,
             .drive_from = &world->drive[0],
             .drive_to = &world->drive[1],
             .body_force = world->body_force,

@@ -147,7 +147,6 @@ static inline rw_status dae_rig_try_step(dae_rig* rig) {
                     .to = &rig->to,
                     .time_s = rig->time_s,
                     .h = rig->model.time_step,
-                    .step = rig->step,
                     .fault = &rig->fault};
     rw_drive drive = {0};
     assert_int_equal(rw_drive_prepare(&drive, &rig->model), RW_STATUS_OK);

@@ -216,7 +216,6 @@ static inline rw_status scr_rig_try_step(scr_rig* rig, double h) {
                     .to = &rig->state[1],
                     .time_s = rig->time,
                     .h = h,
-                    .step = rig->step,
                     .drive_from = &rig->drive,
                     .drive_to = &rig->drive,
                     .node_force = rig->node_force,
