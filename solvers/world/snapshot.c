@@ -67,6 +67,32 @@ rw_status rw_world_snapshot(rw_world* world, rw_buffer* bytes, rw_error* error) 
     return RW_STATUS_OK;
 }
 
+// The solvers are asked as when the objects were created: bytes from strangers get no further.
+static rw_status admit_objects(const rw_world* world, rw_error* error) {
+    const rw_model* model = &world->model;
+    const rw_solver* rigid = &world->solvers.rigid;
+    const rw_solver* rods = &world->solvers.rods;
+    for (int32_t i = 0; i < model->joints.count; i++) {
+        RW_TRY(rigid->vtable->admit_joint(rigid->self, &model->joints.items[i].desc, error));
+    }
+    for (int32_t i = 0; i < model->rods.count; i++) {
+        const rw_rod* rod = &model->rods.items[i];
+        int32_t frame_count, element_count;
+        RW_TRY(rods->vtable->admit_rod(rods->self, &rod->desc, &frame_count, &element_count,
+                                       error));
+        if (frame_count != rod->frame_count || element_count != rod->element_count) {
+            RW_FAIL(error, DATA_LOSS, "", "rod '%s' has another layout in the snapshot",
+                    rod->desc.name);
+        }
+    }
+    for (int32_t i = 0; rods->vtable->admit_attachment != NULL && i < model->attachments.count;
+         i++) {
+        RW_TRY(rods->vtable->admit_attachment(rods->self, &model->attachments.items[i].desc,
+                                              error));
+    }
+    return RW_STATUS_OK;
+}
+
 static rw_status read_rest(rw_world* world, const unsigned char* at, const unsigned char* end,
                            rw_error* error) {
     snapshot_clock clock;
@@ -75,7 +101,8 @@ static rw_status read_rest(rw_world* world, const unsigned char* at, const unsig
     }
     memcpy(&clock, at, sizeof clock);
     at += sizeof clock;
-    if (clock.step < 0 || clock.step_base < 0 || clock.step_base > clock.step ||
+    if (clock.step < 0 || clock.step > INT64_MAX / 2 || clock.step_base < 0 ||
+        clock.step_base > clock.step ||
         !(clock.time_base_s >= 0 && clock.time_base_s < 1e300)) {
         RW_FAIL(error, DATA_LOSS, "", "the snapshot's clock makes no sense");
     }
@@ -87,17 +114,7 @@ static rw_status read_rest(rw_world* world, const unsigned char* at, const unsig
     rw_model* model = &world->model;
     RW_TRY(rw_scene_codec_read(model, &at, end, error));
     RW_TRY(rw_world_private_make_solvers(world, error));
-    const rw_solver* rods = &world->solvers.rods;
-    for (int32_t i = 0; i < model->rods.count; i++) {
-        const rw_rod* rod = &model->rods.items[i];
-        int32_t frame_count, element_count;
-        RW_TRY(rods->vtable->admit_rod(rods->self, &rod->desc, &frame_count, &element_count,
-                                       error));
-        if (frame_count != rod->frame_count || element_count != rod->element_count) {
-            RW_FAIL(error, DATA_LOSS, "", "rod '%s' has another layout in the snapshot",
-                    rod->desc.name);
-        }
-    }
+    RW_TRY(admit_objects(world, error));
     const int64_t counts[RW_DOMAIN_COUNT] = {
         [RW_DOMAIN_BODY] = model->bodies.count,
         [RW_DOMAIN_NODE] = model->rods.node_count,

@@ -119,6 +119,27 @@ static void damaged_snapshot_is_refused(void** state) {
     rw_world_destroy(world);
 }
 
+static void snapshot_of_what_the_solver_does_not_hold_is_refused(void** state) {
+    (void)state;
+    rw_world* world = load(rw_world_scenes_mixed);
+    run(world, 3);
+    // As in bytes from a stranger, with a right checksum.
+    assert_true(rw_world_model(world)->attachments.count > 0);
+    rw_world_model(world)->attachments.items[0].desc.compliance = 1e-3;
+    rw_buffer bytes;
+    rw_buffer_init(&bytes, &account);
+    rw_error error;
+    assert_int_equal(rw_world_snapshot(world, &bytes, &error), RW_STATUS_OK);
+    rw_world_config config = {.alloc = &account};
+    rw_world* copy = NULL;
+    assert_int_equal(rw_world_create_from_snapshot(&config, bytes.data, bytes.size_bytes, &copy,
+                                                   &error),
+                     RW_STATUS_UNIMPLEMENTED);
+    assert_string_equal(error.path, "compliance");
+    rw_buffer_finish(&bytes);
+    rw_world_destroy(world);
+}
+
 static void warmed_up_step_allocates_nothing(void** state) {
     (void)state;
     for (size_t m = 0; m < RW_COUNT_OF(makers); m++) {
@@ -481,6 +502,7 @@ int main(void) {
         cmocka_unit_test(same_scene_gives_the_same_hash_at_every_step),
         cmocka_unit_test(restored_world_continues_bit_for_bit),
         cmocka_unit_test(damaged_snapshot_is_refused),
+        cmocka_unit_test(snapshot_of_what_the_solver_does_not_hold_is_refused),
         cmocka_unit_test(warmed_up_step_allocates_nothing),
         cmocka_unit_test(failing_the_nth_allocation_leaks_nothing_for_every_n),
         cmocka_unit_test(removing_a_body_keeps_the_others_and_names_dependents),
