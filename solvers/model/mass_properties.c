@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "solvers/base/check.h"
+#include "solvers/base/hash.h"
 #include "solvers/math/mat3.h"
 #include "solvers/math/quat.h"
 #include "solvers/model/hull.h"
@@ -87,22 +87,37 @@ static moments of_triangles(const double* vertices, const uint32_t* triangles, s
     return shifted(sum, origin);
 }
 
-// A closed surface has every directed edge once in each direction. Counting would need a table; the
-// sum of the area vectors vanishes for every closed surface and tells holes of any size apart.
+// A key of a corner's place, so that a vertex that is given once per face counts as one.
+static uint64_t corner_key(const double* vertices, uint32_t index) {
+    rw_hash hash;
+    rw_hash_init(&hash);
+    rw_hash_doubles(&hash, vertices + 3 * (size_t)index, 3);
+    return rw_hash_value(&hash);
+}
+
+static uint64_t edge_key(uint64_t tail, uint64_t head) {
+    rw_hash hash;
+    rw_hash_init(&hash);
+    rw_hash_word(&hash, tail);
+    rw_hash_word(&hash, head);
+    return rw_hash_value(&hash);
+}
+
+// A closed surface has every directed edge as often in one direction as in the other. The two
+// multisets are compared by the sums of their keys, which takes no memory.
 static bool is_closed(const double* vertices, const uint32_t* triangles, size_t count) {
-    rw_vec3 origin = rw_vec3_load(vertices + 3 * (size_t)triangles[0]);
-    rw_vec3 sum = rw_vec3_zero();
-    double area = 0;
+    uint64_t forth = 0, back = 0;
     for (size_t i = 0; i < count; i++) {
-        const uint32_t* t = triangles + 3 * i;
-        rw_vec3 a = rw_vec3_sub(rw_vec3_load(vertices + 3 * (size_t)t[0]), origin);
-        rw_vec3 b = rw_vec3_sub(rw_vec3_load(vertices + 3 * (size_t)t[1]), origin);
-        rw_vec3 c = rw_vec3_sub(rw_vec3_load(vertices + 3 * (size_t)t[2]), origin);
-        rw_vec3 n = rw_vec3_cross(rw_vec3_sub(b, a), rw_vec3_sub(c, a));
-        sum = rw_vec3_add(sum, n);
-        area += rw_vec3_norm(n);
+        uint64_t key[3];
+        for (int k = 0; k < 3; k++) {
+            key[k] = corner_key(vertices, triangles[3 * i + (size_t)k]);
+        }
+        for (int k = 0; k < 3; k++) {
+            forth += edge_key(key[k], key[(k + 1) % 3]);
+            back += edge_key(key[(k + 1) % 3], key[k]);
+        }
     }
-    return rw_vec3_norm(sum) <= 1e-9 * area;
+    return forth == back;
 }
 
 static rw_status of_shape(const rw_shape_desc* shape, rw_alloc* alloc, moments* m,

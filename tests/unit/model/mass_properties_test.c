@@ -157,6 +157,45 @@ static void hull_and_mesh_of_a_box_are_the_box(void** state) {
     rw_hull_finish(&faces);
 }
 
+static void a_mesh_must_be_closed_however_its_holes_lie(void** state) {
+    (void)state;
+    rw_hull faces;
+    assert_int_equal(rw_hull_build(&faces, &alloc, cube_points, 8, NULL), RW_STATUS_OK);
+    // A tube: the box without its two faces across z, whose areas cancel.
+    uint32_t tube[36];
+    size_t count = 0;
+    for (int32_t t = 0; t < faces.triangle_count; t++) {
+        const uint32_t* corner = &faces.triangles[3 * t];
+        double z = cube_points[3 * corner[0] + 2];
+        if (cube_points[3 * corner[1] + 2] != z || cube_points[3 * corner[2] + 2] != z) {
+            memcpy(&tube[count], corner, 3 * sizeof *corner);
+            count += 3;
+        }
+    }
+    assert_int_equal(count, 24);
+    rw_shape_desc mesh = shape_of(RW_SHAPE_MESH);
+    mesh.vertices = (rw_doubles){cube_points, 24};
+    mesh.triangles = (rw_uints){tube, count};
+    rw_mass_properties mass;
+    rw_error error = {0};
+    assert_int_equal(rw_mass_properties_of_shapes(&mesh, 1, 1000, &alloc, &mass, &error),
+                     RW_STATUS_INVALID_ARGUMENT);
+    assert_string_equal(error.path, "shapes[0].mesh.triangles");
+
+    // Every face with corners of its own is the same box.
+    double corners[108];
+    uint32_t own[36];
+    for (uint32_t i = 0; i < 36; i++) {
+        memcpy(&corners[3 * i], &cube_points[3 * faces.triangles[i]], 3 * sizeof(double));
+        own[i] = i;
+    }
+    mesh.vertices = (rw_doubles){corners, 108};
+    mesh.triangles = (rw_uints){own, 36};
+    mass = of(&mesh, 1, 1);
+    rw_assert_near(mass.mass, 48, 1e-12);
+    rw_hull_finish(&faces);
+}
+
 // Closed, convex, and no point outside.
 static void check_hull(const double* points, int32_t count, double tolerance) {
     rw_hull hull;
@@ -296,6 +335,7 @@ int main(void) {
         cmocka_unit_test(shapes_may_have_their_own_density),
         cmocka_unit_test(a_turned_shape_turns_its_tensor),
         cmocka_unit_test(hull_and_mesh_of_a_box_are_the_box),
+        cmocka_unit_test(a_mesh_must_be_closed_however_its_holes_lie),
         cmocka_unit_test(hulls_of_random_points_are_closed_and_hold_all),
         cmocka_unit_test(a_large_hull_is_quick_and_right),
         cmocka_unit_test(grids_with_many_points_in_a_plane_are_taken),
