@@ -1,9 +1,11 @@
 // Life, room, look-up and whole scenes. Adding, replacing and removing objects have files of their
 // own: model_add.c, model_replace.c, model_removal.c. What lies here keeps arrays, ids and names
 // together.
+#include <math.h>
 #include <string.h>
 
 #include "solvers/base/check.h"
+#include "solvers/math/vec3.h"
 #include "solvers/model/model_private.h"
 #include "solvers/model/validate.h"
 
@@ -240,6 +242,35 @@ rw_status rw_model_find(const rw_model* model, rw_kind kind, rw_id id, const cha
     }
     *index = rw_id_pool_find(&model->ids[kind], found);
     return RW_STATUS_OK;
+}
+
+static double segment_length(const double* positions, int32_t i) {
+    rw_vec3 tail = rw_vec3_load(positions + 3 * (int64_t)i);
+    return rw_vec3_norm(rw_vec3_sub(rw_vec3_load(positions + 3 * (int64_t)i + 3), tail));
+}
+
+int32_t rw_model_node_at(const rw_model* model, int32_t rod, double s) {
+    const rw_rod* record = &model->rods.items[rod];
+    int32_t last = record->node_count - 1;
+    if (record->desc.geometry == RW_ROD_GRAPH) {
+        return -1;
+    }
+    if (record->desc.geometry != RW_ROD_POLYLINE) {
+        return (int32_t)ceil(s * last - 0.5); // equal segments
+    }
+    const double* positions = record->desc.polyline.positions.data;
+    double total = 0, at = 0;
+    for (int32_t i = 0; i < last; i++) {
+        total += segment_length(positions, i);
+    }
+    for (int32_t i = 0; i < last; i++) {
+        double length = segment_length(positions, i);
+        if (s * total <= at + 0.5 * length) {
+            return i;
+        }
+        at += length;
+    }
+    return last;
 }
 
 // ---- Layout ----

@@ -253,6 +253,10 @@ const char* rw_model_name(const rw_model* model, rw_kind kind, int32_t index);
 rw_id rw_model_id(const rw_model* model, rw_kind kind, int32_t index);
 const char* rw_model_kind_name(rw_kind kind); // "body", "joint", ...
 
+// The node of a rod nearest to the fraction `s` in [0, 1] of its length, the lower one of two equally
+// near; -1 for a graph, which has no length. Attachments, forces and wrenches mean it by `s`.
+int32_t rw_model_node_at(const rw_model* model, int32_t rod, double s);
+
 // ---- Removing: plan first (may fail), then apply (can't) ----
 
 typedef struct rw_removal {

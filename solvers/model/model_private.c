@@ -1,7 +1,6 @@
 // What adding and replacing share: references, nodes, mass.
 #include "solvers/model/model_private.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,30 +88,6 @@ void rw_model_private_store_mass(rw_bodies* bodies, int32_t i, rw_body_kind kind
     memcpy(inverse, entries, sizeof entries);
 }
 
-// The node nearest to the fraction `s` of the rest length, the lower of two equally near (as
-// rw_rods_node_at says with a geometry at hand).
-static int32_t node_at(const rw_rod* rod, double s) {
-    int32_t last = rod->node_count - 1;
-    if (rod->desc.geometry != RW_ROD_POLYLINE) {
-        return (int32_t)ceil(s * last - 0.5);
-    }
-    const double* p = rod->desc.polyline.positions.data;
-    double total = 0;
-    for (int32_t i = 0; i < last; i++) {
-        total += rw_vec3_norm(rw_vec3_sub(rw_vec3_load(p + 3 * i + 3), rw_vec3_load(p + 3 * i)));
-    }
-    double at = 0;
-    for (int32_t i = 0; i < last; i++) {
-        double length =
-            rw_vec3_norm(rw_vec3_sub(rw_vec3_load(p + 3 * i + 3), rw_vec3_load(p + 3 * i)));
-        if (s * total <= at + 0.5 * length) {
-            return i;
-        }
-        at += length;
-    }
-    return last;
-}
-
 // The node that `s` or `node` means; `rod` is a valid index.
 rw_status rw_model_private_resolve_node(const rw_model* model, int32_t rod, bool has_node,
                                         uint32_t node, double s, const char* field,
@@ -125,10 +100,10 @@ rw_status rw_model_private_resolve_node(const rw_model* model, int32_t rod, bool
         *resolved = (int32_t)node;
         return RW_STATUS_OK;
     }
-    if (record->desc.geometry == RW_ROD_GRAPH) {
+    *resolved = rw_model_node_at(model, rod, s);
+    if (*resolved < 0) {
         RW_FAIL(error, INVALID_ARGUMENT, field, "a graph has no length: give the node");
     }
-    *resolved = node_at(record, s);
     return RW_STATUS_OK;
 }
 

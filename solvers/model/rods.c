@@ -554,19 +554,3 @@ rw_status rw_rods_build(const rw_rod_desc* desc, rw_arena* arena, rw_rods_geomet
     *geometry = g;
     return RW_STATUS_OK;
 }
-
-int32_t rw_rods_node_at(const rw_rod_desc* desc, const rw_rods_geometry* geometry, double s) {
-    if (desc->geometry == RW_ROD_GRAPH)
-        return -1;
-    int32_t segments = geometry->counts.segment_count;
-    double arc = s * geometry->rest_arc[segments];
-    int32_t low = 0, high = segments;
-    while (high - low > 1) {
-        int32_t middle = low + (high - low) / 2;
-        if (geometry->rest_arc[middle] <= arc)
-            low = middle;
-        else
-            high = middle;
-    }
-    return arc - geometry->rest_arc[low] <= geometry->rest_arc[high] - arc ? low : high;
-}

@@ -87,7 +87,3 @@ double rw_rods_rectangle_torsion(double a, double b);
 
 // Darboux vector about d1, d2, d3 of `rest_curvature` in element `element` [1/m]; zero without one.
 void rw_rods_rest_curvature(const rw_rod_desc* desc, int32_t element, double curvature[3]);
-
-// The node nearest to the fraction `s` in [0, 1] of the rest length, the lower one of two equally
-// near. For rods whose segments are in a row; -1 for a graph.
-int32_t rw_rods_node_at(const rw_rod_desc* desc, const rw_rods_geometry* geometry, double s);

@@ -106,6 +106,19 @@ static void references_and_derived_values_are_resolved(void** state) {
     rw_assert_near(a[4] * b[4] + a[5] * b[5] + a[2] * b[2], 1, 1e-13);
 }
 
+static void a_place_along_a_rod_is_the_nearest_node_the_lower_of_two(void** state) {
+    (void)state;
+    load();
+    assert_int_equal(rw_model_node_at(&model, 0, 0), 0); // cable: five nodes
+    assert_int_equal(rw_model_node_at(&model, 0, 1), 4);
+    assert_int_equal(rw_model_node_at(&model, 0, 0.36), 1);
+    assert_int_equal(rw_model_node_at(&model, 0, 0.375), 1);
+    assert_int_equal(rw_model_node_at(&model, 0, 0.39), 2);
+    assert_int_equal(rw_model_node_at(&model, 2, 0), 0); // line: unequal segments
+    assert_int_equal(rw_model_node_at(&model, 2, 1), model.rods.items[2].node_count - 1);
+    assert_int_equal(rw_model_node_at(&model, 3, 0.5), -1); // net: a graph
+}
+
 static void the_model_owns_copies_of_all_arrays(void** state) {
     (void)state;
     load();
@@ -461,6 +474,8 @@ static void a_hundred_thousand_creations_are_linear(void** state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(references_and_derived_values_are_resolved, begin, end),
+        cmocka_unit_test_setup_teardown(a_place_along_a_rod_is_the_nearest_node_the_lower_of_two,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(the_model_owns_copies_of_all_arrays, begin, end),
         cmocka_unit_test_setup_teardown(describe_and_load_again_gives_the_same_description, begin,
                                         end),

@@ -268,16 +268,6 @@ static void rectangle_torsion_is_saint_venants(void** unused) {
     rw_assert_near(rw_rods_rectangle_torsion(3.0, 2.0), rw_rods_rectangle_torsion(2.0, 3.0), 1e-14);
 }
 
-static void node_at_takes_the_nearest(void** unused) {
-    (void)unused;
-    rw_rod_desc desc = some_rod(RW_ROD_STRAIGHT);
-    rw_rods_geometry g = build(&desc);
-    assert_int_equal(rw_rods_node_at(&desc, &g, 0.0), 0);
-    assert_int_equal(rw_rods_node_at(&desc, &g, 1.0), 10);
-    assert_int_equal(rw_rods_node_at(&desc, &g, 0.34), 3);
-    assert_int_equal(rw_rods_node_at(&desc, &g, 0.36), 4);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(straight_rod_has_its_ends_and_frame),
@@ -287,7 +277,6 @@ int main(void) {
         cmocka_unit_test(graph_takes_what_is_given_and_makes_the_rest),
         cmocka_unit_test(sections_have_their_constants),
         cmocka_unit_test(rectangle_torsion_is_saint_venants),
-        cmocka_unit_test(node_at_takes_the_nearest),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
