@@ -282,11 +282,11 @@ static rw_status create_polyline(const rw_rod_desc* desc, double* position, doub
     for (int32_t i = 0; i < segments; i++) {
         rw_vec3 d = rw_vec3_sub(node(position, i + 1), node(position, i));
         if (!(rw_vec3_norm(d) > coincident * scale)) {
-            snprintf(path, sizeof path, "polyline.positions[%d]", (int)i + 1);
+            snprintf(path, sizeof path, "polyline.positions[%d]", 3 * (i + 1));
             RW_FAIL(error, INVALID_ARGUMENT, path, "must not coincide with the node before it");
         }
         if (i > 0 && rw_vec3_dot(chord(position, i - 1), chord(position, i)) < -1.0 + 1e-12) {
-            snprintf(path, sizeof path, "polyline.positions[%d]", (int)i);
+            snprintf(path, sizeof path, "polyline.positions[%d]", 3 * i);
             RW_FAIL(error, INVALID_ARGUMENT, path, "the rod must not fold back on itself");
         }
     }
@@ -417,7 +417,7 @@ static rw_status create_graph(const rw_rod_desc* desc, double* position, double*
         rw_vec3 q = rw_vec3_load(position + 3 * (size_t)ends[2 * i + 1]);
         rw_vec3 d = rw_vec3_sub(q, p);
         if (!(rw_vec3_norm(d) > coincident * (rw_vec3_max_abs(p) + rw_vec3_max_abs(q)))) {
-            snprintf(path, sizeof path, "graph.segments[%zu]", i);
+            snprintf(path, sizeof path, "graph.segments[%zu]", 2 * i);
             RW_FAIL(error, INVALID_ARGUMENT, path, "vertices %u and %u coincide",
                     (unsigned)ends[2 * i], (unsigned)ends[2 * i + 1]);
         }
@@ -470,7 +470,7 @@ static rw_status check_bends(const rw_rods_geometry* g, rw_error* error) {
         if (a != b && share)
             continue;
         char path[64];
-        snprintf(path, sizeof path, "graph.bends[%d]", (int)k);
+        snprintf(path, sizeof path, "graph.bends[%d]", 2 * k);
         RW_FAIL(error, INVALID_ARGUMENT, path, "segments %d and %d share no vertex", (int)a,
                 (int)b);
     }

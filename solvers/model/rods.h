@@ -58,8 +58,8 @@ rw_rods_counts rw_rods_count(const rw_rod_desc* desc);
 // Writes the nodes as created: `position` (nodes x 3) and node frames `rotation` (nodes x 4), world;
 // both are the caller's. Allocates nothing. INVALID_ARGUMENT names what geometry cannot be: ends that
 // coincide ("straight.end"), a normal along the rod ("straight.normal"), an empty helix
-// ("helix.radius"), coincident neighbours or a fold back ("polyline.positions[3]"), a graph's segment
-// of no length ("graph.segments[7]").
+// ("helix.radius"), coincident neighbours or a fold back ("polyline.positions[3]": the first number of
+// node 1), a graph's segment of no length ("graph.segments[6]").
 rw_status rw_rods_create_geometry(const rw_rod_desc* desc, double* position, double* rotation,
                                   rw_error* error);
 

@@ -157,10 +157,10 @@ static void polyline_carries_its_frame_along(void** unused) {
     }
     static const double twice[] = {0, 0, 0, 1, 0, 0, 1, 0, 0};
     desc.polyline.positions = (rw_doubles){twice, 9};
-    assert_refused(&desc, "polyline.positions[2]");
+    assert_refused(&desc, "polyline.positions[6]");
     static const double folded[] = {0, 0, 0, 1, 0, 0, 0.5, 0, 0};
     desc.polyline.positions = (rw_doubles){folded, 9};
-    assert_refused(&desc, "polyline.positions[1]");
+    assert_refused(&desc, "polyline.positions[3]");
 }
 
 static void rest_shape_is_straight_as_created_or_scaled(void** unused) {
@@ -217,11 +217,11 @@ static void graph_takes_what_is_given_and_makes_the_rest(void** unused) {
     assert_int_equal(g.counts.bend_count, 2);
     static const uint32_t apart[] = {0, 1, 0, 3};
     desc.graph.bends = (rw_uints){apart, 4};
-    assert_refused(&desc, "graph.bends[1]");
+    assert_refused(&desc, "graph.bends[2]");
     desc.graph.bends.count = 0;
     static const uint32_t loop[] = {0, 1, 2, 2};
     desc.graph.segments = (rw_uints){loop, 4};
-    assert_refused(&desc, "graph.segments[1]");
+    assert_refused(&desc, "graph.segments[2]");
     static const uint32_t bare[] = {0, 1, 1, 2};
     desc.graph.segments = (rw_uints){bare, 4};
     assert_refused(&desc, "graph.vertex_masses[3]");
