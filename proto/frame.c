@@ -104,20 +104,6 @@ rw_frame_event rw_frame_read(rw_frame_reader* reader, rw_frame_view* frame) {
     return RW_FRAME_READY;
 }
 
-rw_status rw_frame_reader_take(rw_frame_reader* reader, const rw_frame_view* frame,
-                               rw_buffer* owner) {
-    rw_buffer* buffer = &reader->buffer;
-    RW_ASSERT(frame->payload + frame->header.payload_bytes == buffer->data + reader->at);
-    rw_buffer rest;
-    rw_buffer_init(&rest, buffer->alloc);
-    RW_TRY(rw_buffer_append(&rest, buffer->data + reader->at, buffer->size_bytes - reader->at));
-    *owner = *buffer;
-    owner->size_bytes = reader->at;
-    *buffer = rest;
-    reader->at = 0;
-    return RW_STATUS_OK;
-}
-
 // ---- Writing and compression ----
 
 static rw_status write_compressed(rw_buffer* out, size_t start, rw_frame_kind kind,

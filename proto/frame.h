@@ -88,12 +88,6 @@ void rw_frame_reader_received(rw_frame_reader* reader, size_t count);
 // Gives the next whole frame; its payload is valid until the next rw_frame_reader_space.
 rw_frame_event rw_frame_read(rw_frame_reader* reader, rw_frame_view* frame);
 
-// Hands the memory of the frame just read over (for work on another thread) instead of copying it:
-// `*owner` (to be finished by the caller) then holds the payload, which stays where it is. Other
-// bytes received are moved to new memory. RESOURCE_EXHAUSTED leaves all as it was.
-rw_status rw_frame_reader_take(rw_frame_reader* reader, const rw_frame_view* frame,
-                               rw_buffer* owner);
-
 // Bytes received that are not part of a frame given out yet.
 size_t rw_frame_reader_pending(const rw_frame_reader* reader);
 

@@ -20,8 +20,6 @@ static void copy_numbers(rw_wire_array array, void* out, size_t width) {
 }
 
 void rw_wire_copy_f64(rw_wire_array array, double* out) { copy_numbers(array, out, sizeof *out); }
-void rw_wire_copy_u64(rw_wire_array array, uint64_t* out) { copy_numbers(array, out, sizeof *out); }
-void rw_wire_copy_u32(rw_wire_array array, uint32_t* out) { copy_numbers(array, out, sizeof *out); }
 
 double rw_wire_f64(rw_wire_array array, uint32_t index) {
     double value;

@@ -54,8 +54,6 @@ typedef struct rw_wire_list {
 
 // Copies all numbers to `out` (count of them).
 void rw_wire_copy_f64(rw_wire_array array, double* out);
-void rw_wire_copy_u64(rw_wire_array array, uint64_t* out);
-void rw_wire_copy_u32(rw_wire_array array, uint32_t* out);
 
 // Number `index` < count.
 double rw_wire_f64(rw_wire_array array, uint32_t index);

@@ -238,8 +238,6 @@ rw_status rw_model_replace_joint(rw_model* model, int32_t index, const rw_joint_
                                  rw_error* error);
 rw_status rw_model_replace_rod(rw_model* model, int32_t index, const rw_rod_desc* desc,
                                rw_error* error);
-rw_status rw_model_replace_attachment(rw_model* model, int32_t index,
-                                      const rw_attachment_desc* desc, rw_error* error);
 rw_status rw_model_replace_force(rw_model* model, int32_t index, const rw_force_desc* desc,
                                  rw_error* error);
 

@@ -86,29 +86,6 @@ rw_status rw_model_replace_rod(rw_model* model, int32_t index, const rw_rod_desc
     return RW_STATUS_OK;
 }
 
-rw_status rw_model_replace_attachment(rw_model* model, int32_t index,
-                                      const rw_attachment_desc* desc, rw_error* error) {
-    rw_attachment* attachment = &model->attachments.items[index];
-    const rw_attachment_desc* old = &attachment->desc;
-    RW_TRY(STAYS_TEXT(name));
-    RW_TRY(STAYS_TEXT(rod));
-    RW_TRY(STAYS_TEXT(body));
-    RW_TRY(STAYS(kind));
-    RW_TRY(STAYS(has_node));
-    RW_TRY(STAYS(node));
-    RW_TRY(STAYS(s));
-    RW_TRY(rw_validate_attachment(desc, error));
-    rw_model_private_copy_plain(RW_KIND_ATTACHMENT, &attachment->desc, desc);
-    if (desc->has_position) {
-        memcpy(attachment->target.position, attachment->desc.position, sizeof desc->position);
-    }
-    if (desc->has_rotation) {
-        memcpy(attachment->target.rotation, attachment->desc.rotation, sizeof desc->rotation);
-    }
-    model->parameter_revision++;
-    return RW_STATUS_OK;
-}
-
 rw_status rw_model_replace_force(rw_model* model, int32_t index, const rw_force_desc* desc,
                                  rw_error* error) {
     rw_force* force = &model->forces.items[index];

@@ -224,9 +224,6 @@ bool rw_worker_pool_claim(rw_actor* actor) {
 }
 
 void rw_worker_pool_finish(rw_worker_pool* pool, rw_actor* actor, rw_actor_verdict verdict) {
-    if (verdict == RW_ACTOR_GONE) {
-        return;
-    }
     unsigned state = atomic_load_explicit(&actor->state, memory_order_relaxed);
     unsigned next;
     do {
@@ -252,19 +249,18 @@ static void run_actor(rw_worker_pool* pool, rw_actor* actor) {
 
 // ---- Threads ----
 
-// Looks for work without the lock for a moment. True when a look under the lock is worth it.
-static bool spin_for_job(rw_worker_pool* pool, uint64_t seen_sequence) {
+// Looks for work without the lock for a moment; what it found, the caller sees under the lock.
+static void spin_for_job(rw_worker_pool* pool, uint64_t seen_sequence) {
     int64_t end_ns = rw_clock_now_ns() + HELPER_SPIN_NS;
     do {
         for (int32_t i = 0; i < 64; i++) {
             if (atomic_load_explicit(&pool->job_sequence, memory_order_acquire) != seen_sequence ||
                 atomic_load_explicit(&pool->has_actors, memory_order_relaxed)) {
-                return true;
+                return;
             }
             relax();
         }
     } while (rw_clock_now_ns() < end_ns);
-    return false;
 }
 
 static void* work_loop(void* argument) {

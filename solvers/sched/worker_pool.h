@@ -26,7 +26,6 @@ typedef enum rw_actor_verdict {
     RW_ACTOR_IDLE,   // nothing more to do until notified
     RW_ACTOR_MORE,   // the slice is over, there is more: back to the end of the queue
     RW_ACTOR_PARKED, // waits for something outside; only unpark wakes it
-    RW_ACTOR_GONE,   // the run freed the actor: it must not be touched again
 } rw_actor_verdict;
 
 typedef struct rw_actor {

@@ -1,4 +1,5 @@
-#include "solvers/world/signal.h"
+// Signals: everything observable by one name. Resolving a glob walks the table of readers once;
+// reading is then a loop over readers without names.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,16 @@
 #include "solvers/world/world_private.h"
 
 // ---- The table ---------------------------------------------------------------------------------
+
+// One family of signals: `path` after the object's name, with I for a node or element index and S
+// for a place along the rod.
+typedef struct signal_entry {
+    const char* group; // "world", "body", "joint", "rod", "attachment"
+    const char* path;  // "node/I/position"
+    const char* unit;
+    const char* frame;
+    int32_t width; // 0: depends on the joint type
+} signal_entry;
 
 // kind, group, path, unit, frame, width
 #define SIGNAL_LIST(X)                                                                             \
@@ -58,16 +69,11 @@ typedef enum signal_kind {
         SIGNAL_COUNT
 } signal_kind;
 
-static const rw_signal_entry signal_table[SIGNAL_COUNT] = {
+static const signal_entry signal_table[SIGNAL_COUNT] = {
 #define SIGNAL_ROW(kind, group, path, unit, frame, width) {group, path, unit, frame, width},
     SIGNAL_LIST(SIGNAL_ROW)
 #undef SIGNAL_ROW
 };
-
-const rw_signal_entry* rw_signal_table(size_t* count) {
-    *count = SIGNAL_COUNT;
-    return signal_table;
-}
 
 // ---- Globs -------------------------------------------------------------------------------------
 
@@ -188,7 +194,7 @@ static int32_t signal_width(const rw_world* world, int32_t kind, int32_t object)
 // S parts are numbers. Emits one signal, or one per index for a wildcard.
 static void match_path(collector* to, int32_t kind, int32_t object, const glob_parts* want,
                        int first, const char* prefix) {
-    const rw_signal_entry* entry = &signal_table[kind];
+    const signal_entry* entry = &signal_table[kind];
     glob_parts have;
     if (!split_parts(entry->path, &have) || want->count - first != have.count) {
         return;

@@ -143,7 +143,7 @@ bool rw_world_needs_prepare(const rw_world* world);
 // Prepares now, so that the following step allocates nothing.
 rw_status rw_world_prepare(rw_world* world, rw_error* error);
 
-// ---- Signals (signal.h has the table) ----
+// ---- Signals (the table is in signal.c) ----
 
 typedef struct rw_signal {
     char name[2 * RW_NAME_CAPACITY + 32];

@@ -152,23 +152,6 @@ static void an_idle_reader_gives_large_memory_back(void** state) {
     assert_true(f->alloc.used_bytes < 8192);
 }
 
-static void a_frame_can_be_taken_away_while_others_wait(void** state) {
-    fixture* f = *state;
-    append_frames(f);
-    receive(f, f->stream.data, f->stream.size_bytes);
-    rw_frame_view frame;
-    for (int i = 0; i < 8; i++) {
-        assert_int_equal(rw_frame_read(&f->reader, &frame), RW_FRAME_READY);
-    }
-    rw_buffer owner;
-    assert_int_equal(rw_frame_reader_take(&f->reader, &frame, &owner), RW_STATUS_OK);
-    receive(f, "", 0);
-    assert_int_equal(read_all(f, 8), FRAME_COUNT);
-    assert_int_equal(frame.payload[0], 8); // still there
-    assert_int_equal(frame.payload[4999], 8);
-    rw_buffer_finish(&owner);
-}
-
 // ---- Compression ----
 
 static void compressed_frames_come_back_as_they_were(void** state) {
@@ -292,7 +275,6 @@ int main(void) {
         CASE(frames_arrive_whole_however_the_stream_is_cut),
         CASE(memory_grows_with_what_arrived_not_with_what_was_claimed),
         CASE(an_idle_reader_gives_large_memory_back),
-        CASE(a_frame_can_be_taken_away_while_others_wait),
         CASE(compressed_frames_come_back_as_they_were),
         CASE(small_payloads_are_left_as_they_are),
         CASE(a_payload_that_unpacks_beyond_the_limit_or_not_at_all_is_refused),
