@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "solvers/base/check.h"
+#include "solvers/base/glob.h"
 #include "solvers/math/quat.h"
 #include "solvers/math/vec3.h"
 #include "solvers/model/kinematics.h"
@@ -102,28 +103,8 @@ static bool split_parts(const char* text, glob_parts* parts) {
     }
 }
 
-// `*` stands for any characters within one part.
 static bool part_matches(const char* pattern, const char* text) {
-    const char* star = NULL;
-    const char* resume = NULL;
-    while (*text != '\0') {
-        if (*pattern == '*') {
-            star = pattern++;
-            resume = text;
-        } else if (*pattern == *text) {
-            pattern++;
-            text++;
-        } else if (star != NULL) {
-            pattern = star + 1;
-            text = ++resume;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*') {
-        pattern++;
-    }
-    return *pattern == '\0';
+    return rw_glob_matches(pattern, strlen(pattern), text, '\0');
 }
 
 // A collector of matches; the first pass counts, the second fills.
