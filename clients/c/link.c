@@ -14,6 +14,7 @@
 
 #include "proto/frame.h"
 #include "solvers/base/clock.h"
+#include "solvers/base/hash.h"
 
 enum {
     RW_LINK_MAJOR = 1,
@@ -364,27 +365,16 @@ static rw_status call_once(rw_link* link, rw_pb_Request* request, rw_error* erro
     return RW_STATUS_OK;
 }
 
-// CRC-32 of IEEE 802.3, as zlib's.
-static uint32_t checksum(uint32_t crc, const uint8_t* data, size_t size) {
-    static const uint32_t table[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,
-                                       0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
-                                       0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
-                                       0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
-    crc = ~crc;
-    for (size_t i = 0; i < size; i++) {
-        crc ^= data[i];
-        crc = crc >> 4 ^ table[crc & 15];
-        crc = crc >> 4 ^ table[crc & 15];
-    }
-    return ~crc;
-}
-
 // Fetches the response that a LargeResult stands for.
 static rw_status fetch_large(rw_link* link, rw_error* error) {
     const rw_pb_LargeResult large = link->response.result.large;
     rw_buffer whole;
     rw_buffer_init(&whole, &link->alloc);
     rw_status status = rw_buffer_reserve(&whole, large.bytes);
+    if (status != RW_STATUS_OK) {
+        rw_status_fail(error, status, "", "no memory for an answer of %llu bytes",
+                       (unsigned long long)large.bytes);
+    }
     while (status == RW_STATUS_OK && whole.size_bytes < large.bytes) {
         rw_pb_Request request = {.which_command = rw_pb_Request_download_chunk_tag};
         request.command.download_chunk.blob = large.blob;
@@ -401,7 +391,7 @@ static rw_status fetch_large(rw_link* link, rw_error* error) {
         }
         status = rw_buffer_append(&whole, data.data, data.size);
     }
-    if (status == RW_STATUS_OK && checksum(0, whole.data, whole.size_bytes) != large.crc) {
+    if (status == RW_STATUS_OK && rw_hash_crc32(0, whole.data, whole.size_bytes) != large.crc) {
         status = rw_status_fail(error, RW_STATUS_DATA_LOSS, "", "a download is damaged");
     }
     rw_link_message message;
@@ -434,7 +424,7 @@ rw_status rw_link_upload(rw_link* link, const void* data, size_t size, uint64_t*
                            rw_error* error) {
     rw_pb_Request request = {.which_command = rw_pb_Request_begin_upload_tag};
     request.command.begin_upload.bytes = size;
-    request.command.begin_upload.crc = checksum(0, data, size);
+    request.command.begin_upload.crc = rw_hash_crc32(0, data, size);
     const rw_pb_Response* response;
     RW_TRY(rw_link_call(link, &request, &response, error));
     uint64_t id = response->result.begin_upload.blob;
@@ -641,8 +631,11 @@ rw_status rw_link_connect(const rw_link_config* config, rw_link** result, rw_err
     link->unpacker = ZSTD_createDCtx();
     link->compress_above = config->compress_above;
     link->packer = config->compress_above > 0 ? ZSTD_createCCtx() : NULL;
-    rw_status status = link->unpacker == NULL ? RW_STATUS_RESOURCE_EXHAUSTED
-                                                : say_hello(link, config, error);
+    bool has_zstd =
+        link->unpacker != NULL && (link->packer != NULL || config->compress_above == 0);
+    rw_status status = has_zstd ? say_hello(link, config, error)
+                                : rw_status_fail(error, RW_STATUS_RESOURCE_EXHAUSTED, "",
+                                                 "no memory for zstd's contexts");
     if (status != RW_STATUS_OK) {
         rw_link_close(link);
         return status;

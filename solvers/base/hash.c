@@ -1,5 +1,6 @@
 #include "solvers/base/hash.h"
 
+#include <pthread.h>
 #include <string.h>
 
 // A multiply-xorshift step per word (the finaliser of SplitMix64; Steele, Lea and Flood 2014).
@@ -46,22 +47,58 @@ uint64_t rw_hash_value(const rw_hash* hash) {
     return mix(hash->state ^ hash->count);
 }
 
-// Slicing-free table of the reflected polynomial 0x82f63b78, built at compile time by recursion.
-#define CRC_BIT(c) (((c) >> 1) ^ (((c) & 1u) != 0 ? 0x82f63b78u : 0u))
-#define CRC_BYTE(c) CRC_BIT(CRC_BIT(CRC_BIT(CRC_BIT((uint32_t)(c)))))
-// Nibble tables keep the macro small: two look-ups per byte.
-static const uint32_t crc_nibble[16] = {
-    CRC_BYTE(0), CRC_BYTE(1), CRC_BYTE(2),  CRC_BYTE(3),  CRC_BYTE(4),  CRC_BYTE(5),
-    CRC_BYTE(6), CRC_BYTE(7), CRC_BYTE(8),  CRC_BYTE(9),  CRC_BYTE(10), CRC_BYTE(11),
-    CRC_BYTE(12), CRC_BYTE(13), CRC_BYTE(14), CRC_BYTE(15)};
+// ---- CRC, eight bytes at a time (Kounavis and Berry 2005, "slicing by eight") ----
 
-uint32_t rw_hash_crc32c(uint32_t crc, const void* data, size_t bytes) {
+static uint32_t crc32_table[8][256];
+static uint32_t crc32c_table[8][256];
+static pthread_once_t crc_once = PTHREAD_ONCE_INIT;
+
+static void make_table(uint32_t reflected_polynomial, uint32_t table[8][256]) {
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t value = i;
+        for (int bit = 0; bit < 8; bit++) {
+            value = (value >> 1) ^ ((value & 1) != 0 ? reflected_polynomial : 0u);
+        }
+        table[0][i] = value;
+    }
+    for (int slice = 1; slice < 8; slice++) {
+        for (uint32_t i = 0; i < 256; i++) {
+            uint32_t before = table[slice - 1][i];
+            table[slice][i] = (before >> 8) ^ table[0][before & 0xff];
+        }
+    }
+}
+
+static void make_crc_tables(void) {
+    make_table(0xedb88320u, crc32_table);
+    make_table(0x82f63b78u, crc32c_table);
+}
+
+static uint32_t crc_of(const uint32_t table[8][256], uint32_t crc, const void* data,
+                       size_t bytes) {
     const unsigned char* at = data;
     crc = ~crc;
-    for (size_t i = 0; i < bytes; i++) {
-        crc ^= at[i];
-        crc = crc >> 4 ^ crc_nibble[crc & 15];
-        crc = crc >> 4 ^ crc_nibble[crc & 15];
+    for (; bytes >= 8; bytes -= 8, at += 8) {
+        uint32_t low, high;
+        memcpy(&low, at, 4); // little-endian, as every x86-64 machine is
+        memcpy(&high, at + 4, 4);
+        low ^= crc;
+        crc = table[7][low & 0xff] ^ table[6][(low >> 8) & 0xff] ^ table[5][(low >> 16) & 0xff] ^
+              table[4][low >> 24] ^ table[3][high & 0xff] ^ table[2][(high >> 8) & 0xff] ^
+              table[1][(high >> 16) & 0xff] ^ table[0][high >> 24];
+    }
+    for (; bytes > 0; bytes--, at++) {
+        crc = (crc >> 8) ^ table[0][(crc ^ *at) & 0xff];
     }
     return ~crc;
+}
+
+uint32_t rw_hash_crc32(uint32_t crc, const void* data, size_t bytes) {
+    pthread_once(&crc_once, make_crc_tables);
+    return crc_of((const uint32_t(*)[256])crc32_table, crc, data, bytes);
+}
+
+uint32_t rw_hash_crc32c(uint32_t crc, const void* data, size_t bytes) {
+    pthread_once(&crc_once, make_crc_tables);
+    return crc_of((const uint32_t(*)[256])crc32c_table, crc, data, bytes);
 }

@@ -24,6 +24,9 @@ void rw_hash_bytes(rw_hash* hash, const void* data, size_t bytes);
 // The hash of all that was taken.
 uint64_t rw_hash_value(const rw_hash* hash);
 
-// CRC-32C (Castagnoli) of bytes, continued from `crc` (0 at the start). The checksum of uploads
-// and snapshots.
+// CRC-32 of IEEE 802.3 (zlib's crc32), continued from `crc` (0 at the start): what the protocol
+// promises for uploads and downloads.
+uint32_t rw_hash_crc32(uint32_t crc, const void* data, size_t bytes);
+
+// CRC-32C (Castagnoli), likewise: the checksum of snapshots.
 uint32_t rw_hash_crc32c(uint32_t crc, const void* data, size_t bytes);
