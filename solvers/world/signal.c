@@ -27,9 +27,9 @@ typedef struct signal_entry {
 // kind, group, path, unit, frame, width
 #define SIGNAL_LIST(X)                                                                             \
     X(WORLD_TIME, "world", "time", "s", "", 1)                                                     \
-    X(WORLD_STEP, "world", "step", "", "", 1)                                                      \
-    X(WORLD_CONTACTS, "world", "contacts", "", "", 1)                                              \
-    X(WORLD_HASH, "world", "hash", "", "", 1)                                                      \
+    X(WORLD_STEP, "world", "step", "1", "", 1)                                                     \
+    X(WORLD_CONTACTS, "world", "contacts", "1", "", 1)                                             \
+    X(WORLD_HASH, "world", "hash", "1", "", 1)                                                     \
     X(WORLD_KINETIC, "world", "energy/kinetic", "J", "", 1)                                        \
     X(WORLD_GRAVITY, "world", "energy/gravity", "J", "", 1)                                        \
     X(WORLD_ELASTIC, "world", "energy/elastic", "J", "", 1)                                        \
@@ -37,7 +37,7 @@ typedef struct signal_entry {
     X(WORLD_LINEAR, "world", "momentum/linear", "kg m/s", "world", 3)                              \
     X(WORLD_ANGULAR, "world", "momentum/angular", "kg m^2/s", "world", 3)                          \
     X(BODY_POSITION, "body", "position", "m", "world", 3)                                          \
-    X(BODY_ROTATION, "body", "rotation", "", "world", 4)                                           \
+    X(BODY_ROTATION, "body", "rotation", "1", "world", 4)                                          \
     X(BODY_LINEAR_VELOCITY, "body", "linear_velocity", "m/s", "world", 3)                          \
     X(BODY_ANGULAR_VELOCITY, "body", "angular_velocity", "rad/s", "body", 3)                       \
     X(BODY_ANGULAR_VELOCITY_WORLD, "body", "angular_velocity_world", "rad/s", "world", 3)          \
@@ -50,14 +50,14 @@ typedef struct signal_entry {
     X(JOINT_REACTION_TORQUE, "joint", "reaction_torque", "N m", "world", 3)                        \
     X(JOINT_VIOLATION, "joint", "violation", "m, rad", "", 2)                                      \
     X(ROD_NODE_POSITION, "rod", "node/I/position", "m", "world", 3)                                \
-    X(ROD_NODE_ROTATION, "rod", "node/I/rotation", "", "world", 4)                                 \
+    X(ROD_NODE_ROTATION, "rod", "node/I/rotation", "1", "world", 4)                                \
     X(ROD_NODE_VELOCITY, "rod", "node/I/velocity", "m/s", "world", 3)                              \
     X(ROD_AT_POSITION, "rod", "at/S/position", "m", "world", 3)                                    \
-    X(ROD_AT_ROTATION, "rod", "at/S/rotation", "", "world", 4)                                     \
+    X(ROD_AT_ROTATION, "rod", "at/S/rotation", "1", "world", 4)                                    \
     X(ROD_ENERGY, "rod", "energy", "J", "", 1)                                                     \
     X(ROD_LENGTH, "rod", "length", "m", "", 1)                                                     \
-    X(ROD_MAX_STRAIN, "rod", "max_strain", "", "", 1)                                              \
-    X(ROD_RESIDUAL, "rod", "residual", "", "", 1)                                                  \
+    X(ROD_MAX_STRAIN, "rod", "max_strain", "1", "", 1)                                             \
+    X(ROD_RESIDUAL, "rod", "residual", "1", "", 1)                                                 \
     X(ROD_ELEMENT_FORCE, "rod", "element/I/force", "N", "material", 3)                             \
     X(ROD_ELEMENT_MOMENT, "rod", "element/I/moment", "N m", "material", 3)                         \
     X(ATTACHMENT_FORCE, "attachment", "force", "N", "world", 3)                                    \

@@ -311,6 +311,7 @@ static void every_signal_reads_finite_values(void** state) {
     double* values = test_malloc((size_t)set.width * sizeof *values);
     assert_int_equal(rw_world_read_signals(world, &set, values, &error), RW_STATUS_OK);
     for (int32_t i = 0; i < set.count; i++) {
+        assert_true(set.items[i].unit[0] != '\0'); // "1" for pure numbers
         for (int32_t k = 0; k < set.items[i].width; k++) {
             if (!isfinite(values[set.items[i].offset + k])) {
                 fail_msg("%s is not finite", set.items[i].name);
