@@ -28,8 +28,6 @@ Vector = Union[Sequence[float], np.ndarray]
 
 _STATE_NAMES = {number: name for name, number in enum_numbers("SessionState.Kind").items()}
 _KIND_NUMBERS = enum_numbers("ObjectRef.Kind")
-# What a path of LoadScene begins with; users know their scene, not our envelope.
-_SCENE_PREFIX = "load_scene.scene."
 
 _FIXED64 = struct.Struct("<Q")
 _TAG_REQUEST_ID = b"\x08"
@@ -260,9 +258,6 @@ class Session:
             request.deadline_ms = max(1, round(deadline_s * 1000))
         try:
             response = self._note(self.client.send(request).result())
-        except RopewalkError as error:
-            error.path = error.path.removeprefix(_SCENE_PREFIX)
-            raise
         finally:
             for blob in blobs:
                 with contextlib.suppress(RopewalkError):
