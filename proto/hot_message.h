@@ -37,8 +37,8 @@ typedef struct rw_hot_message_step {
     double until;
 } rw_hot_message_step;
 
-// Each returns false for what is not plain: unknown or doubled fields, arrays in pieces, bytes cut
-// short. Then the general way decides, and says what is wrong.
+// Each returns false for what is not plain: unknown fields, arrays in pieces, bytes cut short. Then the
+// general way decides, and says what is wrong. Of a number given twice the last counts, as there.
 bool rw_hot_message_read_envelope(const void* bytes, size_t size, rw_hot_message_envelope* out);
 bool rw_hot_message_read_ping(const uint8_t* command, size_t size, uint64_t* payload);
 bool rw_hot_message_read_advance(const uint8_t* command, size_t size, rw_hot_message_advance* out);

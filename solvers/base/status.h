@@ -40,8 +40,8 @@ typedef struct rw_error {
 // The name of a status, e.g. "NOT_FOUND"; "UNKNOWN" for a number out of the list.
 const char* rw_status_name(rw_status status);
 
-// Fills `error` (may be NULL) and returns `status`, so that a caller can `return` it. `path` and
-// `format` are printf formats of one argument list each: path first through rw_error_set_path.
+// Fills `error` (may be NULL) and returns `status`, so that a caller can `return` it. `path` is taken
+// as it is (NULL: none), `format` with what follows as by printf.
 rw_status rw_status_fail(rw_error* error, rw_status status, const char* path, const char* format,
                          ...) __attribute__((format(printf, 4, 5)));
 
