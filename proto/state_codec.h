@@ -71,6 +71,10 @@ typedef enum rw_state_codec_field {
     RW_STATE_CODEC_FIELD_COUNT = 4,
 } rw_state_codec_field;
 
+// How a track's numbers are coded, and the flags of its record (the format above).
+enum { RW_STATE_CODEC_CODING_QUANTIZED = 0, RW_STATE_CODEC_CODING_LOSSLESS = 1 };
+enum { RW_STATE_CODEC_FROM_KEY = 1, RW_STATE_CODEC_HAS_INDEX = 2 };
+
 // What stands before the body of every frame. Readable without decompression or key frame.
 typedef struct rw_state_codec_header {
     uint32_t epoch;        // rises when the elements change and after Restore

@@ -16,9 +16,6 @@
 #define DEFAULT_MAX_ELEMENTS ((size_t)1 << 24)
 #define MAX_BODY_PER_ELEMENT 64 // planes, index, chain run and exception of a rotation: 57
 
-enum { CODING_QUANTIZED = 0, CODING_LOSSLESS = 1 };
-enum { FLAG_FROM_KEY = 1, FLAG_INDEX = 2 };
-
 typedef struct track_state {
     rw_state_codec_field field;
     int32_t count;
@@ -221,17 +218,18 @@ static rw_status read_records(rw_state_decoder* decoder, cursor* in, bool is_key
         track->width = record[2];
         track->flags = record[3];
         track->exception_count = rw_state_bytes_get_u32(record + 4);
-        bool is_quantized = track->coding == CODING_QUANTIZED;
-        if (track->coding > CODING_LOSSLESS || track->order > 2 ||
+        bool is_quantized = track->coding == RW_STATE_CODEC_CODING_QUANTIZED;
+        if (track->coding > RW_STATE_CODEC_CODING_LOSSLESS || track->order > 2 ||
             track->width > (is_quantized ? 4 : 8) ||
-            (track->flags & ~(FLAG_FROM_KEY | FLAG_INDEX)) != 0) {
+            (track->flags & ~(RW_STATE_CODEC_FROM_KEY | RW_STATE_CODEC_HAS_INDEX)) != 0) {
             BAD_FRAME(error, "track %d: bad record", t);
         }
-        if ((track->flags & FLAG_FROM_KEY) != 0 && (is_key || track->key_coding != track->coding)) {
+        if ((track->flags & RW_STATE_CODEC_FROM_KEY) != 0 &&
+            (is_key || track->key_coding != track->coding)) {
             BAD_FRAME(error, "track %d: predicted from a key that does not fit", t);
         }
         bool is_rotation = track->field == RW_STATE_CODEC_ROTATION;
-        if ((track->flags & FLAG_INDEX) != 0 && !(is_quantized && is_rotation)) {
+        if ((track->flags & RW_STATE_CODEC_HAS_INDEX) != 0 && !(is_quantized && is_rotation)) {
             BAD_FRAME(error, "track %d: an index plane without rotations", t);
         }
         if (track->exception_count > (is_quantized ? (uint32_t)track->count : 0)) {
@@ -246,7 +244,8 @@ static rw_status find_parts(rw_state_decoder* decoder, cursor* in, rw_error* err
     for (int p = 0; p < 8; p++) {
         for (int32_t t = 0; t < decoder->track_count; t++) {
             track_state* track = &decoder->tracks[t];
-            size_t components = (size_t)(track->coding == CODING_QUANTIZED ? 3 : track->components);
+            bool is_quantized = track->coding == RW_STATE_CODEC_CODING_QUANTIZED;
+            size_t components = (size_t)(is_quantized ? 3 : track->components);
             if (p < track->width &&
                 (track->planes[p] = take(in, components * (size_t)track->count)) == NULL) {
                 BAD_FRAME(error, "track %d: byte planes cut short", t);
@@ -256,7 +255,7 @@ static rw_status find_parts(rw_state_decoder* decoder, cursor* in, rw_error* err
     for (int32_t t = 0; t < decoder->track_count; t++) {
         track_state* track = &decoder->tracks[t];
         track->indices = NULL;
-        if ((track->flags & FLAG_INDEX) == 0) {
+        if ((track->flags & RW_STATE_CODEC_HAS_INDEX) == 0) {
             continue;
         }
         if ((track->indices = take(in, (size_t)track->count)) == NULL) {
@@ -296,7 +295,7 @@ static rw_status find_parts(rw_state_decoder* decoder, cursor* in, rw_error* err
 
 static void write_rotations(track_state* track, const uint32_t* values, bool is_key) {
     int32_t n = track->count;
-    bool from_key = (track->flags & FLAG_FROM_KEY) != 0;
+    bool from_key = (track->flags & RW_STATE_CODEC_FROM_KEY) != 0;
     for (int32_t i = 0; i < n; i++) {
         double v[3], r[4];
         double* q = track->data + (size_t)i * 4;
@@ -328,7 +327,7 @@ static void decode_quantized(track_state* track, uint32_t* values, bool is_key) 
     if (track->field == RW_STATE_CODEC_ROTATION) {
         write_rotations(track, values, is_key);
     } else {
-        if ((track->flags & FLAG_FROM_KEY) != 0) {
+        if ((track->flags & RW_STATE_CODEC_FROM_KEY) != 0) {
             for (size_t i = 0; i < n * 3; i++) {
                 values[i] += key[i];
             }
@@ -359,7 +358,7 @@ static void decode_lossless(track_state* track, uint64_t* values, bool is_key) {
     for (size_t k = 0; k < components; k++) {
         rw_state_lanes_integrate64(values + k * n, &track->chains, track->order);
     }
-    if ((track->flags & FLAG_FROM_KEY) != 0) {
+    if ((track->flags & RW_STATE_CODEC_FROM_KEY) != 0) {
         for (size_t i = 0; i < n * components; i++) {
             values[i] += track->key_values[i];
         }
@@ -458,7 +457,7 @@ rw_status rw_state_decoder_decode(rw_state_decoder* decoder, rw_state_codec_work
         track_state* track = &decoder->tracks[t];
         if (track->count == 0) {
             // Nothing to decode, and no arrays to decode into.
-        } else if (track->coding == CODING_LOSSLESS) {
+        } else if (track->coding == RW_STATE_CODEC_CODING_LOSSLESS) {
             decode_lossless(track, values, header.is_key);
         } else {
             decode_quantized(track, values, header.is_key);

@@ -23,9 +23,6 @@
 #define FLUSH_BYTES 1024         // a section this long gets entropy tables of its own
 #define HEAD_BYTES (32 * RW_STATE_CODEC_MAX_TRACKS)
 
-enum { CODING_QUANTIZED = 0, CODING_LOSSLESS = 1 };
-enum { FLAG_FROM_KEY = 1, FLAG_INDEX = 2 };
-
 typedef struct track_state {
     rw_state_codec_field field;
     int32_t count;
@@ -340,7 +337,7 @@ static void write_exceptions(track_state* track, const rw_state_encoder_input* i
                (size_t)track->components * 8);
         written++;
         for (int k = 0; k < 3; k++) {
-            bool from_key = (track->flags & FLAG_FROM_KEY) != 0 && !is_relative;
+            bool from_key = (track->flags & RW_STATE_CODEC_FROM_KEY) != 0 && !is_relative;
             integers[k * n + i] = from_key ? track->key_integers[k * n + i] : 0;
         }
     }
@@ -365,9 +362,9 @@ static void encode_lossless(track_state* track, const rw_state_encoder_input* in
                             uint64_t* values, uint64_t* residuals) {
     size_t n = (size_t)track->count, components = (size_t)track->components;
     bool from_key = !is_key && track->key_bits != NULL;
-    track->coding = CODING_LOSSLESS;
+    track->coding = RW_STATE_CODEC_CODING_LOSSLESS;
     track->exception_count = 0;
-    track->flags = from_key ? FLAG_FROM_KEY : 0;
+    track->flags = from_key ? RW_STATE_CODEC_FROM_KEY : 0;
     for (size_t i = 0; i < n; i++) {
         const double* p = element(input, (int32_t)i);
         for (size_t k = 0; k < components; k++) {
@@ -413,11 +410,11 @@ static rw_status encode_quantized(track_state* track, int32_t t,
     unsigned char* indices = track->stage + (size_t)n * 12;
     bool is_far = false, good;
     track->exception_count = 0;
-    track->flags = from_key ? FLAG_FROM_KEY : 0;
+    track->flags = from_key ? RW_STATE_CODEC_FROM_KEY : 0;
     if (!is_key && !from_key) {
         // The key had no integers to be compared with: the track stays exact until the next key.
         RW_TRY(count_exceptions(track, t, input, error));
-        track->coding = CODING_LOSSLESS;
+        track->coding = RW_STATE_CODEC_CODING_LOSSLESS;
         return RW_STATUS_OK;
     }
     if (!is_rotation) {
@@ -433,12 +430,12 @@ static rw_status encode_quantized(track_state* track, int32_t t,
         RW_TRY(count_exceptions(track, t, input, error));
         if (track->exception_count > n / 8) {
             track->exception_count = 0;
-            track->coding = CODING_LOSSLESS;
+            track->coding = RW_STATE_CODEC_CODING_LOSSLESS;
             return RW_STATUS_OK;
         }
         write_exceptions(track, input, is_key ? track->key_integers : values);
     }
-    track->coding = CODING_QUANTIZED;
+    track->coding = RW_STATE_CODEC_CODING_QUANTIZED;
     if (is_rotation) {
         if (is_key) {
             memcpy(indices, track->key_index, (size_t)n);
@@ -446,7 +443,7 @@ static rw_status encode_quantized(track_state* track, int32_t t,
             take_far_rotations(track, input, values, indices);
         }
         if ((is_key || is_far) && has_nonzero(indices, n)) {
-            track->flags |= FLAG_INDEX;
+            track->flags |= RW_STATE_CODEC_HAS_INDEX;
         }
     } else if (from_key) {
         for (int32_t i = 0; i < 3 * n; i++) {
@@ -465,7 +462,7 @@ static rw_status encode_track(rw_state_encoder* encoder, int32_t t,
     input.stride = input.stride == 0 ? track->components : input.stride;
     uint64_t* values = (uint64_t*)(void*)workspace->integers.data;
     uint64_t* residuals = values + (size_t)encoder->max_count * 4;
-    track->coding = CODING_LOSSLESS;
+    track->coding = RW_STATE_CODEC_CODING_LOSSLESS;
     if (encoder->mode == RW_STATE_CODEC_QUANTIZED) {
         if (track->step > 0.0) {
             RW_TRY(encode_quantized(track, t, &input, is_key, (uint32_t*)(void*)values,
@@ -474,10 +471,10 @@ static rw_status encode_track(rw_state_encoder* encoder, int32_t t,
             RW_TRY(count_exceptions(track, t, &input, error));
         }
         if (is_key) {
-            track->is_key_quantized = track->coding == CODING_QUANTIZED;
+            track->is_key_quantized = track->coding == RW_STATE_CODEC_CODING_QUANTIZED;
         }
     }
-    if (track->coding == CODING_LOSSLESS) {
+    if (track->coding == RW_STATE_CODEC_CODING_LOSSLESS) {
         encode_lossless(track, &input, is_key, values, residuals);
     }
     return RW_STATUS_OK;
@@ -538,8 +535,9 @@ static int list_pieces(const rw_state_encoder* encoder, const unsigned char* hea
         size_t section = 0;
         for (int32_t t = 0; t < encoder->track_count; t++) {
             const track_state* track = &encoder->tracks[t];
-            size_t numbers = (size_t)track->count *
-                             (size_t)(track->coding == CODING_QUANTIZED ? 3 : track->components);
+            bool is_quantized = track->coding == RW_STATE_CODEC_CODING_QUANTIZED;
+            size_t numbers =
+                (size_t)track->count * (size_t)(is_quantized ? 3 : track->components);
             if (p < track->width) {
                 pieces[count++] = (piece){track->stage + (size_t)p * numbers, numbers, false};
                 section += numbers;
@@ -549,7 +547,7 @@ static int list_pieces(const rw_state_encoder* encoder, const unsigned char* hea
     }
     for (int32_t t = 0; t < encoder->track_count; t++) {
         const track_state* track = &encoder->tracks[t];
-        if ((track->flags & FLAG_INDEX) != 0) {
+        if ((track->flags & RW_STATE_CODEC_HAS_INDEX) != 0) {
             pieces[count++] =
                 (piece){track->stage + (size_t)track->count * 12, (size_t)track->count, false};
         }
