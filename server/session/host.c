@@ -272,6 +272,9 @@ void rw_host_end_turn(rw_host* host) {
     }
     host->inline_ns = 0;
     host->active_connections = 0;
+    if (host->dying != NULL || host->dying_clients != NULL) {
+        free_dying(host);
+    }
 }
 
 static void finish_order(rw_task* task) {

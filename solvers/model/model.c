@@ -167,8 +167,12 @@ void rw_model_finish(rw_model* model) {
 
 rw_status rw_model_set_options(rw_model* model, const rw_scene* scene, rw_error* error) {
     RW_TRY(rw_validate_options(scene, error));
+    // Gravity and wind reach the solvers with each step's drive: nothing is to be prepared anew.
+    bool is_prepared_for = model->time_step == scene->time_step &&
+                           model->substeps == scene->substeps &&
+                           memcmp(&model->solver, &scene->solver, sizeof model->solver) == 0;
     take_options(model, scene);
-    model->parameter_revision++;
+    model->parameter_revision += is_prepared_for ? 0 : 1;
     return RW_STATUS_OK;
 }
 

@@ -273,9 +273,69 @@ static void every_allocation_of_a_script_may_fail(void** state) {
     assert_true(n < 3000);
 }
 
+// The control loop's call: once warm, neither the server nor the session allocates.
+static void a_warmed_up_advance_allocates_nothing(void** state) {
+    (void)state;
+    rig* self = malloc(sizeof *self);
+    start(self);
+    rw_arena arena;
+    rw_buffer bytes;
+    rw_arena_init(&arena, &self->alloc);
+    rw_buffer_init(&bytes, &self->alloc);
+    rw_pb_Request request = rw_pb_Request_init_zero;
+    rw_pb_Response response;
+    request.which_command = rw_pb_Request_create_session_tag;
+    assert_int_equal(call(self, &request, &response, &arena, &bytes), rw_pb_Status_Code_OK);
+    uint64_t id = response.result.session.id;
+    memset(&request, 0, sizeof request);
+    request.session = id;
+    request.which_command = rw_pb_Request_load_scene_tag;
+    request.command.load_scene.has_scene = true;
+    request.command.load_scene.scene.bodies =
+        rw_wire_from_fill(fill_body, NULL, sizeof(rw_pb_Body), 7);
+    assert_int_equal(call(self, &request, &response, &arena, &bytes), rw_pb_Status_Code_OK);
+    const char* glob = "body/*/position";
+    memset(&request, 0, sizeof request);
+    request.session = id;
+    request.which_command = rw_pb_Request_observe_tag;
+    request.command.observe.signals = rw_wire_from_strings(&glob, 1);
+    assert_int_equal(call(self, &request, &response, &arena, &bytes), rw_pb_Status_Code_OK);
+    uint64_t observe = response.result.observe.handle;
+    static const char* const TARGETS[] = {"gravity", "body/*/wrench"};
+    memset(&request, 0, sizeof request);
+    request.session = id;
+    request.which_command = rw_pb_Request_actuate_tag;
+    request.command.actuate.targets = rw_wire_from_strings(TARGETS, 2);
+    assert_int_equal(call(self, &request, &response, &arena, &bytes), rw_pb_Status_Code_OK);
+    double inputs[45] = {0, 0, -9.81, 1, 2, 3};
+    memset(&request, 0, sizeof request);
+    request.session = id;
+    request.which_command = rw_pb_Request_advance_tag;
+    request.command.advance.actuate = response.result.actuate.handle;
+    request.command.advance.inputs = rw_wire_from_f64(inputs, 45);
+    request.command.advance.observe = observe;
+    rw_session* session = rw_session_table_find(&self->host.sessions, id);
+    uint64_t server = 0, own = 0;
+    for (int i = 0; i < 300; i++) {
+        if (i == 100) {
+            server = atomic_load(&self->host.alloc.call_count);
+            own = atomic_load(&session->alloc.call_count);
+        }
+        assert_int_equal(call(self, &request, &response, &arena, &bytes), rw_pb_Status_Code_OK);
+        assert_int_equal(response.result.advance.values.count, 21);
+    }
+    assert_int_equal(atomic_load(&self->host.alloc.call_count) - server, 0);
+    assert_int_equal(atomic_load(&session->alloc.call_count) - own, 0);
+    rw_arena_finish(&arena);
+    rw_buffer_finish(&bytes);
+    stop(self);
+    free(self);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_allocation_of_a_script_may_fail),
+        cmocka_unit_test(a_warmed_up_advance_allocates_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
