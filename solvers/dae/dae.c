@@ -24,7 +24,7 @@ typedef enum memory_domain {
 
 // member, width, domain
 #define MEMORY_FIELDS(F)                                                                           \
-    F(angle, 3, JOINT)         /* continuous angles of the coordinates [rad] */                    \
+    F(angle, 3, JOINT)         /* continuous angles [rad]; a DISTANCE joint's distance [m] */      \
     F(rod_wrench, 6, BODY)     /* of the rods during the last step, world [N, N m] */              \
     F(inner_step, 1, ONE)      /* RK45: next inner step [s] */                                     \
     F(bdf_history, RW_DAE_BDF_HISTORY, DYNAMIC) /* backward differences of y */                    \
@@ -176,7 +176,7 @@ static rw_status rebuild(dae* s, const rw_state* state, rw_arena* scratch, rw_er
     s->system = NULL;
     rw_arena_finish(&s->arena);
     rw_arena_init(&s->arena, s->alloc);
-    RW_TRY(rw_dae_system_create(s->model, s->alloc, state, s->memory.angle, &s->system, error));
+    RW_TRY(rw_dae_system_create(s->model, s->alloc, s->memory.angle, &s->system, error));
     RW_TRY(rw_dae_integrate_init(&s->integrate, s->system, s->alloc, &s->arena,
                                  s->memory.inner_step));
     RW_TRY(rw_dae_bdf_init(&s->bdf, &s->integrate, s->alloc, &s->arena, s->memory.bdf_history,
@@ -201,7 +201,16 @@ static rw_status rebuild(dae* s, const rw_state* state, rw_arena* scratch, rw_er
         for (int i = 0; i < 3; i++)
             if (mask >> i & 1u)
                 s->memory.angle[3 * (size_t)k + (size_t)i] = values[i];
+        if (s->system->joints[k].type != RW_JOINT_DISTANCE ||
+            s->model->joints.items[k].desc.has_distance)
+            continue;
+        s->memory.angle[3 * (size_t)k] = rw_vec3_norm(frames.gap);
+        if (!(s->memory.angle[3 * (size_t)k] > 0.0))
+            RW_FAIL(error, INVALID_ARGUMENT, "joints",
+                    "the ends of joint \"%s\" coincide: use SPHERICAL for a distance of 0",
+                    s->model->joints.items[k].desc.name);
     }
+    rw_dae_system_take_distances(s->system);
     s->has_signals = false;
     s->topology = s->model->topology_revision;
     s->integrator = s->model->solver.dae.integrator;
@@ -251,8 +260,10 @@ static rw_status assemble(void* self, rw_state* state, rw_error* error) {
 static void state_changed(void* self) {
     dae* s = self;
     s->has_signals = false;
-    if (s->system)
-        s->system->is_factored = false;
+    if (!s->system)
+        return;
+    s->system->is_factored = false;
+    rw_dae_system_take_distances(s->system);
 }
 
 static rw_solver_fields fields(void* self) {
@@ -284,6 +295,7 @@ static rw_status integrate(dae* s, rw_step* step) {
 static rw_status begin(void* self, rw_step* step) {
     dae* s = self;
     s->has_signals = false;
+    rw_dae_system_take_distances(s->system); // a snapshot may have been read
     memcpy(s->angle_before, s->memory.angle,
            3 * (size_t)s->counts[DOMAIN_JOINT] * sizeof *s->angle_before);
     *s->inner_before = *s->memory.inner_step;
@@ -334,6 +346,7 @@ static void energy(void* self, const rw_state* state, rw_energy* energy) {
 static rw_status evaluate(void* self, const rw_state* state, double time_s) {
     dae* s = self;
     double* y = s->integrate.slope[0];
+    rw_dae_system_take_distances(s->system);
     rw_dae_system_gather(s->system, state, y);
     size_t bytes = (size_t)s->integrate.size * sizeof *y;
     if (s->has_signals && s->signal_time_s == time_s && !memcmp(y, s->signal_y, bytes))
@@ -396,6 +409,7 @@ static void joint_reaction(void* self, int32_t joint, double wrench[6]) {
 static void joint_violation(void* self, const rw_state* state, int32_t joint,
                             double violation[2]) {
     dae* s = self;
+    rw_dae_system_take_distances(s->system);
     rw_joint_pose pose[2];
     rw_joint_frames frames;
     rw_dae_system_joint_frames(s->system, state, joint, pose, &frames);

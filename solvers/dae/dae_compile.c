@@ -88,7 +88,7 @@ static void add_constraint(rw_dae_system* s, graph_builder* g, int rows, bool is
     g->count++;
 }
 
-static rw_status compile_joints(rw_dae_system* s, const rw_state* state, graph_builder* g) {
+static rw_status compile_joints(rw_dae_system* s, graph_builder* g) {
     const rw_joints* joints = &s->model->joints;
     int64_t n = joints->count;
     s->joint_count = joints->count;
@@ -112,12 +112,6 @@ static rw_status compile_joints(rw_dae_system* s, const rw_state* state, graph_b
         rw_joint_geometry* joint = &s->joints[k];
         rw_joint_geometry_init(joint, &from->desc, from->parent, from->child,
                           center_of(s->model, from->parent), center_of(s->model, from->child));
-        if (joint->type == RW_JOINT_DISTANCE && !from->desc.has_distance) {
-            rw_joint_pose pose[2];
-            rw_joint_frames frames;
-            rw_dae_system_joint_frames(s, state, k, pose, &frames);
-            joint->distance = rw_vec3_norm(frames.gap);
-        }
         int32_t ends[2] = {from->parent, from->child};
         s->joint_constraint[k] = -1;
         bool moves = s->dynamic_of[from->child] >= 0 ||
@@ -223,7 +217,7 @@ void rw_dae_compile_parameters(rw_dae_system* s) {
     s->is_factored = false;
 }
 
-rw_status rw_dae_compile_system(rw_dae_system* s, rw_alloc* alloc, const rw_state* state) {
+rw_status rw_dae_compile_system(rw_dae_system* s, rw_alloc* alloc) {
     const rw_model* model = s->model;
     int64_t most = (int64_t)model->joints.count + model->couplings.count + 1;
     RW_TRY(compile_bodies(s));
@@ -234,7 +228,7 @@ rw_status rw_dae_compile_system(rw_dae_system* s, rw_alloc* alloc, const rw_stat
                        .is_joint = array(s, most, sizeof *g.is_joint)};
     if (!g.first || !g.bodies || !g.rows || !g.on_world || !g.is_joint)
         return RW_STATUS_RESOURCE_EXHAUSTED;
-    RW_TRY(compile_joints(s, state, &g));
+    RW_TRY(compile_joints(s, &g));
     RW_TRY(compile_couplings(s, &g));
     s->graph = (rw_kkt_graph){s->dynamic_count, g.count, g.first, g.bodies, g.rows, g.on_world,
                               g.is_joint};

@@ -6,7 +6,7 @@
 
 // Fills a system whose model, angle, body_count and arena are set. RESOURCE_EXHAUSTED leaves it for
 // rw_dae_system_destroy.
-rw_status rw_dae_compile_system(rw_dae_system* system, rw_alloc* alloc, const rw_state* state);
+rw_status rw_dae_compile_system(rw_dae_system* system, rw_alloc* alloc);
 
 // Reads what may change without a change of topology: masses, compliances, stabilisation, which joints
 // have motors, limits or damping. Allocates nothing.

@@ -27,6 +27,12 @@ rw_joint_pose rw_dae_system_pose(const rw_state* state, int32_t body) {
     return body < 0 ? (rw_joint_pose){.rotation = rw_mat3_identity()} : pose_in(state, body);
 }
 
+void rw_dae_system_take_distances(rw_dae_system* s) {
+    for (int32_t k = 0; k < s->joint_count; k++)
+        if (s->joints[k].type == RW_JOINT_DISTANCE && !s->model->joints.items[k].desc.has_distance)
+            s->joints[k].distance = s->angle[3 * (int64_t)k];
+}
+
 void rw_dae_system_joint_frames(const rw_dae_system* s, const rw_state* state, int32_t joint,
                                 rw_joint_pose pose[2], rw_joint_frames* frames) {
     const rw_joint_geometry* j = &s->joints[joint];
@@ -39,8 +45,8 @@ static rw_vec3 center_of(const rw_model* model, int32_t body) {
     return body < 0 ? rw_vec3_zero() : rw_vec3_load(model->bodies.center_of_mass + 3 * body);
 }
 
-rw_status rw_dae_system_create(const rw_model* model, rw_alloc* alloc, const rw_state* state,
-                               double* angle, rw_dae_system** system, rw_error* error) {
+rw_status rw_dae_system_create(const rw_model* model, rw_alloc* alloc, double* angle,
+                               rw_dae_system** system, rw_error* error) {
     *system = NULL;
     rw_dae_system* s = rw_alloc_get(alloc, sizeof *s);
     if (!s)
@@ -49,7 +55,7 @@ rw_status rw_dae_system_create(const rw_model* model, rw_alloc* alloc, const rw_
     s->angle = angle;
     s->body_count = model->bodies.count;
     rw_arena_init(&s->arena, alloc);
-    if (rw_dae_compile_system(s, alloc, state) != RW_STATUS_OK) {
+    if (rw_dae_compile_system(s, alloc) != RW_STATUS_OK) {
         rw_dae_system_destroy(s, alloc);
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory for the mechanism");
     }

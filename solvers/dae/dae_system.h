@@ -76,10 +76,13 @@ struct rw_dae_system {
     rw_parallel* parallel;
 };
 
-// Compiles the model. `state` gives rest distances of DISTANCE joints without one. `angle` holds 3
-// continuous angles per joint and outlives the system. RESOURCE_EXHAUSTED.
-rw_status rw_dae_system_create(const rw_model* model, rw_alloc* alloc, const rw_state* state,
-                               double* angle, rw_dae_system** system, rw_error* error);
+// Compiles the model. `angle` holds 3 continuous angles per joint and outlives the system; of a
+// DISTANCE joint that was given no distance it holds that at creation, first. RESOURCE_EXHAUSTED.
+rw_status rw_dae_system_create(const rw_model* model, rw_alloc* alloc, double* angle,
+                               rw_dae_system** system, rw_error* error);
+// Reads the distances of DISTANCE joints that were given none from `angle`: after it was written.
+void rw_dae_system_take_distances(rw_dae_system* system);
+
 void rw_dae_system_destroy(rw_dae_system* system, rw_alloc* alloc);
 
 // Gathers and scatters y; kinematic and static bodies are left alone by the latter.

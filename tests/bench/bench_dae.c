@@ -128,7 +128,7 @@ static double right_hand_side(int shape, int n, int* bodies) {
     }
     double* angle = take((size_t)m.joint_count * 3, sizeof *angle);
     rw_dae_system* system;
-    RW_CHECK(rw_dae_system_create(&model, &alloc, &state, angle, &system, &error) == RW_STATUS_OK);
+    RW_CHECK(rw_dae_system_create(&model, &alloc, angle, &system, &error) == RW_STATUS_OK);
     size_t size = (size_t)system->dynamic_count * RW_DAE_WIDTH;
     double *y = take(size, sizeof *y), *slope = take(size, sizeof *slope);
     rw_dae_system_gather(system, &state, y);

@@ -464,6 +464,53 @@ static void a_restored_mechanism_continues_bit_for_bit(void** state) {
     }
 }
 
+static void a_distance_taken_at_creation_survives_a_snapshot(void** state) {
+    (void)state;
+    rw_alloc alloc;
+    rw_error error;
+    rw_alloc_init(&alloc, 0);
+    rw_world_config config = {.alloc = &alloc};
+    rw_world *world, *copy;
+    rw_scene scene;
+    rw_scene_init(&scene);
+    scene.solver.rigid = RW_SOLVER_DAE;
+    scene.solver.dae.stabilization = RW_STABILIZATION_NONE; // it drifts: the state's is another one
+    rw_body_desc ball = dae_rig_body("ball", 1, (rw_vec3){1, 1, 1}, (rw_vec3){0.6, 0, 0.8},
+                                     rw_quat_identity());
+    rw_joint_desc joint;
+    rw_scene_init_joint(&joint);
+    snprintf(joint.name, sizeof joint.name, "string");
+    snprintf(joint.child, sizeof joint.child, "ball");
+    joint.type = RW_JOINT_DISTANCE;
+    scene.bodies = &ball;
+    scene.body_count = 1;
+    scene.joints = &joint;
+    scene.joint_count = 1;
+    assert_int_equal(rw_world_create_from_scene(&config, &scene, &world, &error), RW_STATUS_OK);
+    advance(world, 1000);
+    rw_buffer bytes;
+    rw_buffer_init(&bytes, &alloc);
+    assert_int_equal(rw_world_snapshot(world, &bytes, &error), RW_STATUS_OK);
+    assert_int_equal(
+        rw_world_create_from_snapshot(&config, bytes.data, bytes.size_bytes, &copy, &error),
+        RW_STATUS_OK);
+    const char* globs[] = {"joint/string/violation", "joint/string/reaction_force"};
+    double values[2][5];
+    for (int k = 0; k < 2; k++) {
+        rw_signal_set set;
+        rw_world* w = k ? copy : world;
+        assert_int_equal(rw_world_resolve_signals(w, globs, 2, &set, &error), RW_STATUS_OK);
+        assert_int_equal(rw_world_read_signals(w, &set, values[k], &error), RW_STATUS_OK);
+        rw_world_release_signals(w, &set);
+    }
+    assert_true(values[0][0] > 1e-14);
+    assert_memory_equal(values[0], values[1], sizeof values[0]);
+    rw_buffer_finish(&bytes);
+    rw_world_destroy(copy);
+    rw_world_destroy(world);
+    rw_alloc_finish(&alloc);
+}
+
 static void signals_answer_for_the_first_state_and_reactions_carry_the_weight(void** state) {
     (void)state;
     rw_alloc alloc;
@@ -531,6 +578,7 @@ int main(void) {
         cmocka_unit_test(setting_a_joint_of_a_loop_closes_the_loop_with_it_held),
         cmocka_unit_test(a_warmed_up_step_allocates_nothing),
         cmocka_unit_test(a_restored_mechanism_continues_bit_for_bit),
+        cmocka_unit_test(a_distance_taken_at_creation_survives_a_snapshot),
         cmocka_unit_test(signals_answer_for_the_first_state_and_reactions_carry_the_weight),
         cmocka_unit_test(the_quota_is_an_answer_not_a_crash),
     };
