@@ -21,6 +21,11 @@ static rw_joint_pose pose_of(const rw_state* state, int32_t body) {
 static rw_status mark_subtree(const rw_model* model, int32_t joint, uint8_t* marks,
                               rw_error* error) {
     const rw_joint* moved = &model->joints.items[joint];
+    if (moved->child < 0) {
+        RW_FAIL(error, FAILED_PRECONDITION, "joint",
+                "the child of '%s' is the world, which does not move: exchange parent and child",
+                moved->desc.name);
+    }
     memset(marks, 0, (size_t)model->bodies.count);
     marks[moved->child] = 1;
     bool has_grown = true;
@@ -32,7 +37,7 @@ static rw_status mark_subtree(const rw_model* model, int32_t joint, uint8_t* mar
                 continue;
             }
             bool parent_in = one->parent >= 0 && marks[one->parent] != 0;
-            bool child_in = marks[one->child] != 0;
+            bool child_in = one->child >= 0 && marks[one->child] != 0;
             if (parent_in == child_in) {
                 continue;
             }

@@ -159,9 +159,11 @@ static void fill_joints(rw_joint_system* self) {
         const double* parent = record->parent >= 0
                                    ? &model->bodies.center_of_mass[3 * record->parent]
                                    : origin;
+        const double* child = record->child >= 0
+                                  ? &model->bodies.center_of_mass[3 * record->child]
+                                  : origin;
         rw_joint_geometry_init(&self->joints[i], &record->desc, record->parent, record->child,
-                          rw_vec3_load(parent),
-                          rw_vec3_load(&model->bodies.center_of_mass[3 * record->child]));
+                          rw_vec3_load(parent), rw_vec3_load(child));
     }
 }
 
@@ -396,7 +398,9 @@ rw_status rw_joint_system_prepare(rw_joint_system* self, const rw_state* state,
     }
     for (int32_t i = 0; i < model->joints.count; i++) {
         const rw_joint* record = &model->joints.items[i];
-        self->holds[record->child] = true;
+        if (record->child >= 0) {
+            self->holds[record->child] = true;
+        }
         if (record->parent >= 0) {
             self->holds[record->parent] = true;
         }

@@ -571,6 +571,64 @@ static void coupled_joints_turn_in_their_ratio_and_share_the_load(void** state) 
     xpbd_rig_close(rig);
 }
 
+static void the_world_may_be_the_child_of_a_joint(void** state) {
+    (void)state;
+    // The same pendulum both ways round: the same motion, coordinates of opposite sign.
+    double angle[2];
+    rw_vec3 place[2];
+    for (int turned = 0; turned < 2; turned++) {
+        xpbd_rig* rig = xpbd_rig_open(1e-3, 2);
+        xpbd_rig_gravity(rig, 0, 0, -9.81);
+        xpbd_rig_body(rig, "bar", 1, rw_vec3_make(1e-3, 1.0 / 12, 1.0 / 12),
+                      rw_vec3_make(0.5, 0, 0));
+        rig->bodies[0].has_center_of_mass = true;
+        rig->bodies[0].center_of_mass[0] = 0.1;
+        xpbd_rig_joint(rig, "pivot", RW_JOINT_REVOLUTE, turned ? "bar" : "", turned ? "" : "bar",
+                       rw_vec3_zero(), xpbd_rig_z_to(0, 1, 0));
+        xpbd_rig_start(rig);
+        xpbd_rig_run(rig, 300);
+        angle[turned] = xpbd_rig_scalar(rig, "joint/pivot/coordinate");
+        place[turned] = xpbd_rig_vector(rig, "body/bar/position");
+        const double wanted[1] = {0.3};
+        rw_joint_set set = {.coordinate = {wanted, 1}};
+        rw_status status = rw_world_set_joint(rig->world, 0, &set, &rig->error);
+        assert_int_equal(status, turned ? RW_STATUS_FAILED_PRECONDITION : RW_STATUS_OK);
+        xpbd_rig_close(rig);
+    }
+    assert_true(fabs(angle[0]) > 0.2);
+    rw_assert_near(angle[1], -angle[0], 1e-12);
+    rw_assert_near(rw_vec3_norm(rw_vec3_sub(place[1], place[0])), 0, 1e-12);
+}
+
+static void setting_a_joint_moves_what_hangs_on_it(void** state) {
+    (void)state;
+    xpbd_rig* rig = xpbd_rig_open(1e-3, 2);
+    add_bar(rig);
+    xpbd_rig_body(rig, "second", 1, rw_vec3_make(1e-3, 1.0 / 12, 1.0 / 12),
+                  rw_vec3_make(1.5, 0, 0));
+    xpbd_rig_joint(rig, "elbow", RW_JOINT_REVOLUTE, "bar", "second", rw_vec3_make(1, 0, 0),
+                   xpbd_rig_z_to(0, 1, 0));
+    xpbd_rig_start(rig);
+    const double coordinate[1] = {M_PI / 2 + 2 * M_PI}, rate[1] = {3};
+    rw_joint_set set = {.coordinate = {coordinate, 1}, .rate = {rate, 1}};
+    if (rw_world_set_joint(rig->world, 0, &set, &rig->error) != RW_STATUS_OK) {
+        fail_msg("%s", rig->error.text);
+    }
+    // A quarter turn down, with one turn counted; the second bar hangs on, and turns along.
+    rw_vec3 tip = xpbd_rig_vector(rig, "body/second/position");
+    rw_assert_near(tip.x, 0, 1e-12);
+    rw_assert_near(tip.z, -1.5, 1e-12);
+    rw_assert_near(xpbd_rig_scalar(rig, "joint/pivot/coordinate"), coordinate[0], 1e-12);
+    rw_assert_near(xpbd_rig_scalar(rig, "joint/pivot/rate"), 3, 1e-12);
+    rw_assert_near(xpbd_rig_scalar(rig, "joint/elbow/coordinate"), 0, 1e-12);
+    rw_assert_near(xpbd_rig_scalar(rig, "joint/elbow/rate"), 0, 1e-12);
+    rw_vec3 velocity = xpbd_rig_vector(rig, "body/second/linear_velocity");
+    rw_assert_near(velocity.x, -4.5, 1e-12);
+    xpbd_rig_run(rig, 10);
+    rw_assert_near(xpbd_rig_scalar(rig, "joint/pivot/coordinate"), coordinate[0] + 0.03, 1e-4);
+    xpbd_rig_close(rig);
+}
+
 static void compliant_joint_gives_way_by_its_compliance(void** state) {
     (void)state;
     xpbd_rig* rig = xpbd_rig_open(1e-2, 2);
@@ -653,6 +711,8 @@ int main(void) {
         cmocka_unit_test(ball_joint_keeps_to_its_swing_and_twist),
         cmocka_unit_test(motors_reach_their_targets_within_their_effort),
         cmocka_unit_test(coupled_joints_turn_in_their_ratio_and_share_the_load),
+        cmocka_unit_test(the_world_may_be_the_child_of_a_joint),
+        cmocka_unit_test(setting_a_joint_moves_what_hangs_on_it),
         cmocka_unit_test(compliant_joint_gives_way_by_its_compliance),
         cmocka_unit_test(joint_damping_brakes_at_its_rate),
         cmocka_unit_test(triple_pendulum_runs_a_hundred_seconds),
