@@ -13,6 +13,10 @@ static rw_actor_verdict run_unpacking(rw_actor* actor) {
     rw_client* client = (rw_client*)actor;
     rw_task* task = (rw_task*)rw_mailbox_pop(&client->mailbox);
     if (task == NULL) {
+        if (client->is_ending) {
+            rw_blob_store_drop(client->blobs);
+            client->blobs = NULL;
+        }
         return RW_ACTOR_IDLE;
     }
     rw_dispatch_run_on_client(client, task);
@@ -72,6 +76,7 @@ void rw_client_drop(rw_client* client) {
         return;
     }
     RW_ASSERT(client->link == NULL && client->open_count == 0);
+    client->is_ending = true; // nobody sends it anything any more
     client->connection = client->host->dying_clients;
     client->host->dying_clients = client;
 }

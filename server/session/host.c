@@ -60,9 +60,13 @@ static void free_dying(rw_host* host) {
     rw_client** client_link = &host->dying_clients;
     while (*client_link != NULL) {
         rw_client* client = *client_link;
-        if (rw_worker_pool_is_idle(&client->actor)) {
+        bool is_idle = rw_worker_pool_is_idle(&client->actor);
+        if (is_idle && client->blobs != NULL) {
+            // Giving hundreds of megabytes back takes a while: a worker's work.
+            rw_worker_pool_notify(host->pool, &client->actor);
+            client_link = (rw_client**)(void*)&client->connection;
+        } else if (is_idle) {
             *client_link = client->connection;
-            rw_blob_store_drop(client->blobs);
             rw_alloc_free(&host->alloc, client->open);
             rw_alloc_free(&host->alloc, client->attachments);
             rw_alloc_free(&host->alloc, client);
@@ -447,7 +451,9 @@ static void end_lives(rw_host* host, int64_t now_ns) {
 
 void rw_host_tick(rw_host* host, int64_t now_ns) {
     end_lives(host, now_ns);
-    free_dying(host);
+    if (host->dying != NULL || host->dying_clients != NULL) {
+        free_dying(host);
+    }
     rw_host_deliver(host);
 }
 
