@@ -31,8 +31,7 @@ static const rw_solver_vtable* vtable_of(rw_solver_kind kind) {
     return NULL;
 }
 
-static void destroy_solvers(rw_world* world) {
-    rw_world_solvers* solvers = &world->solvers;
+static void destroy_solvers(rw_world_solvers* solvers) {
     if (solvers->rods.vtable != NULL) {
         solvers->rods.vtable->destroy(solvers->rods.self);
     }
@@ -43,9 +42,7 @@ static void destroy_solvers(rw_world* world) {
 }
 
 rw_status rw_world_private_make_solvers(rw_world* world, rw_error* error) {
-    destroy_solvers(world);
     const rw_solver_options* options = &world->model.solver;
-    rw_world_solvers* solvers = &world->solvers;
     const rw_solver_vtable* rigid = vtable_of(options->rigid);
     const rw_solver_vtable* rods = vtable_of(options->rods);
     if (rigid == NULL || (rigid->roles & RW_ROLE_RIGID) == 0) {
@@ -54,11 +51,18 @@ rw_status rw_world_private_make_solvers(rw_world* world, rw_error* error) {
     if (rods == NULL || (rods->roles & RW_ROLE_RODS) == 0) {
         RW_FAIL(error, UNIMPLEMENTED, "solver.rods", "this solver is not served yet");
     }
+    rw_world_solvers made = {0};
     void* self;
     RW_TRY(rigid->create(&world->model, world->alloc, RW_ROLE_RIGID, &self, error));
-    solvers->rigid = (rw_solver){rigid, self};
-    RW_TRY(rods->create(&world->model, world->alloc, RW_ROLE_RODS, &self, error));
-    solvers->rods = (rw_solver){rods, self};
+    made.rigid = (rw_solver){rigid, self};
+    rw_status status = rods->create(&world->model, world->alloc, RW_ROLE_RODS, &self, error);
+    if (status != RW_STATUS_OK) {
+        destroy_solvers(&made);
+        return status;
+    }
+    made.rods = (rw_solver){rods, self};
+    destroy_solvers(&world->solvers);
+    world->solvers = made;
     return RW_STATUS_OK;
 }
 
@@ -98,7 +102,7 @@ void rw_world_destroy(rw_world* world) {
     if (world == NULL) {
         return;
     }
-    destroy_solvers(world);
+    destroy_solvers(&world->solvers);
     for (int i = 0; i < 3; i++) {
         rw_field_release(rw_state_fields(), world->alloc, &world->state[i]);
     }

@@ -49,7 +49,8 @@ struct rw_world {
 // An empty world without solvers, or NULL.
 rw_world* rw_world_private_new(const rw_world_config* config, rw_error* error);
 
-// Chooses and creates the solvers that the model's options name.
+// Chooses and creates the solvers that the model's options name. On failure the world keeps those that
+// it has.
 rw_status rw_world_private_make_solvers(rw_world* world, rw_error* error);
 
 // Makes room for `count` more rows of a domain in every state. RESOURCE_EXHAUSTED.

@@ -97,20 +97,44 @@ rw_status rw_world_set_body(rw_world* world, int32_t body, const rw_body_set* se
     return RW_STATUS_OK;
 }
 
+// The motor that a set leaves the joint with.
+static rw_status choose_motor(const rw_joint_desc* desc, const rw_joint_set* set,
+                              rw_motor_desc* motor, rw_error* error) {
+    *motor = set->motor != NULL ? *set->motor : desc->motor;
+    if (set->motor_target.count == 0) {
+        return RW_STATUS_OK;
+    }
+    if (set->motor_target.count > RW_COUNT_OF(motor->target)) {
+        RW_FAIL(error, INVALID_ARGUMENT, "target", "must have at most %zu values, got %zu",
+                RW_COUNT_OF(motor->target), set->motor_target.count);
+    }
+    memcpy(motor->target, set->motor_target.data, set->motor_target.count * sizeof(double));
+    motor->target_count = set->motor_target.count;
+    return rw_validate_motor(desc->type, motor, error);
+}
+
+static rw_status check_joint_motion(const rw_joint* joint, const rw_joint_set* set,
+                                    rw_error* error) {
+    size_t coordinate_count = (size_t)joint->coordinate_count;
+    size_t rate_count = (size_t)joint->rate_count;
+    if (set->coordinate.count != 0 && set->coordinate.count != coordinate_count) {
+        RW_FAIL(error, INVALID_ARGUMENT, "coordinate", "must have %zu values, got %zu",
+                coordinate_count, set->coordinate.count);
+    }
+    if (set->rate.count != 0 && set->rate.count != rate_count) {
+        RW_FAIL(error, INVALID_ARGUMENT, "rate", "must have %zu values, got %zu", rate_count,
+                set->rate.count);
+    }
+    RW_TRY(rw_validate_numbers(set->coordinate.data, set->coordinate.count, "coordinate", error));
+    return rw_validate_numbers(set->rate.data, set->rate.count, "rate", error);
+}
+
 rw_status rw_world_set_joint(rw_world* world, int32_t joint, const rw_joint_set* set,
                              rw_error* error) {
     rw_joint* record = &world->model.joints.items[joint];
-    if (set->motor_target.count > 0) {
-        rw_motor_desc motor = record->desc.motor;
-        if (set->motor_target.count > RW_COUNT_OF(motor.target)) {
-            RW_FAIL(error, INVALID_ARGUMENT, "target", "must have at most %zu values, got %zu",
-                    RW_COUNT_OF(motor.target), set->motor_target.count);
-        }
-        memcpy(motor.target, set->motor_target.data, set->motor_target.count * sizeof(double));
-        motor.target_count = set->motor_target.count;
-        RW_TRY(rw_validate_motor(record->desc.type, &motor, error));
-        record->desc.motor = motor;
-    }
+    rw_motor_desc motor;
+    RW_TRY(choose_motor(&record->desc, set, &motor, error));
+    RW_TRY(check_joint_motion(record, set, error));
     if (set->motor != NULL || set->has_damping || set->has_compliance || set->has_lower_limit ||
         set->has_upper_limit) {
         rw_joint_desc desc = record->desc;
@@ -122,26 +146,16 @@ rw_status rw_world_set_joint(rw_world* world, int32_t joint, const rw_joint_set*
             desc.upper_limit = set->upper_limit;
             desc.has_upper_limit = true;
         }
-        desc.motor = set->motor != NULL ? *set->motor : desc.motor;
+        desc.motor = motor;
         desc.damping = set->has_damping ? set->damping : desc.damping;
         desc.compliance = set->has_compliance ? set->compliance : desc.compliance;
         RW_TRY(rw_model_replace_joint(&world->model, joint, &desc, error));
+    } else if (set->motor_target.count > 0) {
+        record->desc.motor = motor; // the control loop's: no revision
     }
     if (set->coordinate.count == 0 && set->rate.count == 0) {
         return RW_STATUS_OK;
     }
-    size_t coordinate_count = (size_t)record->coordinate_count;
-    size_t rate_count = (size_t)record->rate_count;
-    if (set->coordinate.count != 0 && set->coordinate.count != coordinate_count) {
-        RW_FAIL(error, INVALID_ARGUMENT, "coordinate", "must have %zu values, got %zu",
-                coordinate_count, set->coordinate.count);
-    }
-    if (set->rate.count != 0 && set->rate.count != rate_count) {
-        RW_FAIL(error, INVALID_ARGUMENT, "rate", "must have %zu values, got %zu", rate_count,
-                set->rate.count);
-    }
-    RW_TRY(rw_validate_numbers(set->coordinate.data, set->coordinate.count, "coordinate", error));
-    RW_TRY(rw_validate_numbers(set->rate.data, set->rate.count, "rate", error));
     RW_TRY(rw_world_prepare(world, error));
     const rw_solver* rigid = &world->solvers.rigid;
     rw_status status = rigid->vtable->set_joint(
@@ -322,11 +336,22 @@ rw_status rw_world_set_force(rw_world* world, int32_t force, const rw_force_set*
 
 rw_status rw_world_set_options(rw_world* world, const rw_world_set* set, rw_error* error) {
     rw_model* model = &world->model;
-    rw_scene scene;
-    rw_scene_init(&scene);
-    memcpy(scene.name, model->name, sizeof scene.name);
-    memcpy(scene.gravity, set->has_gravity ? set->gravity : model->gravity, sizeof scene.gravity);
-    memcpy(scene.wind, set->has_wind ? set->wind : model->wind, sizeof scene.wind);
+    rw_scene before;
+    rw_scene_init(&before);
+    memcpy(before.name, model->name, sizeof before.name);
+    memcpy(before.gravity, model->gravity, sizeof before.gravity);
+    memcpy(before.wind, model->wind, sizeof before.wind);
+    before.time_step = model->time_step;
+    before.substeps = model->substeps;
+    before.solver = model->solver;
+
+    rw_scene scene = before;
+    if (set->has_gravity) {
+        memcpy(scene.gravity, set->gravity, sizeof scene.gravity);
+    }
+    if (set->has_wind) {
+        memcpy(scene.wind, set->wind, sizeof scene.wind);
+    }
     scene.time_step = set->has_time_step ? set->time_step : model->time_step;
     scene.substeps = set->has_substeps ? set->substeps : model->substeps;
     scene.solver = set->has_solver ? set->solver : model->solver;
@@ -338,16 +363,15 @@ rw_status rw_world_set_options(rw_world* world, const rw_world_set* set, rw_erro
                 scene.solver.rigid != model->solver.rigid ? "solver.rigid" : "solver.rods",
                 "the solver of a world with bodies or rods is fixed: load a scene instead");
     }
-    rw_solver_options before = model->solver;
     double now = rw_world_time(world);
     bool is_other_step = scene.time_step != model->time_step;
     RW_TRY(rw_model_set_options(model, &scene, error));
     if (is_other_solver) {
         rw_status status = rw_world_private_make_solvers(world, error);
         if (status != RW_STATUS_OK) {
-            model->solver = before;
-            rw_status again = rw_world_private_make_solvers(world, NULL);
-            return again != RW_STATUS_OK ? again : status;
+            rw_status again = rw_model_set_options(model, &before, NULL);
+            RW_CHECK(again == RW_STATUS_OK); // they were valid
+            return status;
         }
         world->prepared_topology = UINT64_MAX;
     }

@@ -366,6 +366,70 @@ static void set_is_visible_before_any_step_and_parts_left_out_stay(void** state)
     rw_world_destroy(world);
 }
 
+static void half_good_set_of_a_joint_changes_nothing(void** state) {
+    (void)state;
+    rw_world_config config = {.alloc = &account};
+    rw_world* world = NULL;
+    rw_error error;
+    assert_int_equal(rw_world_create(&config, &world, &error), RW_STATUS_OK);
+    rw_body_desc body;
+    rw_scene_init_body(&body);
+    strcpy(body.name, "door");
+    body.has_mass = body.has_inertia = true;
+    body.mass = body.inertia[0] = body.inertia[1] = body.inertia[2] = 1;
+    rw_joint_desc joint;
+    rw_scene_init_joint(&joint);
+    strcpy(joint.name, "hinge");
+    strcpy(joint.child, "door");
+    joint.type = RW_JOINT_REVOLUTE;
+    joint.motor = (rw_motor_desc){.mode = RW_MOTOR_POSITION, .stiffness = 1};
+    rw_id id;
+    assert_int_equal(rw_world_create_body(world, &body, &id, &error), RW_STATUS_OK);
+    assert_int_equal(rw_world_create_joint(world, &joint, &id, &error), RW_STATUS_OK);
+    uint64_t before = hash_of(world);
+    static const double target[2] = {0.5, 0.5};
+    rw_joint_set set = {.motor_target = {target, 1}, .has_damping = true, .damping = -1};
+    assert_int_equal(rw_world_set_joint(world, 0, &set, &error), RW_STATUS_INVALID_ARGUMENT);
+    assert_string_equal(error.path, "damping");
+    assert_true(hash_of(world) == before);
+    set = (rw_joint_set){.motor_target = {target, 1}, .coordinate = {target, 2}};
+    assert_int_equal(rw_world_set_joint(world, 0, &set, &error), RW_STATUS_INVALID_ARGUMENT);
+    assert_string_equal(error.path, "coordinate");
+    assert_true(hash_of(world) == before);
+    set.coordinate.count = 1;
+    assert_int_equal(rw_world_set_joint(world, 0, &set, &error), RW_STATUS_OK);
+    assert_true(hash_of(world) != before);
+    rw_world_destroy(world);
+}
+
+static void another_solver_without_memory_changes_nothing(void** state) {
+    (void)state;
+    rw_world_config config = {.alloc = &account};
+    rw_world* world = NULL;
+    rw_error error;
+    assert_int_equal(rw_world_create(&config, &world, &error), RW_STATUS_OK);
+    uint64_t before = hash_of(world);
+    rw_world_set set = {.has_gravity = true, .gravity = {1, 2, 3}, .has_solver = true,
+                        .solver = rw_world_model(world)->solver};
+    set.solver.rigid = RW_SOLVER_DAE;
+    set.solver.rods = RW_SOLVER_SCR;
+    int failures = 0;
+    for (;; failures++) {
+        rw_alloc_fail_after(failures + 1);
+        rw_status status = rw_world_set_options(world, &set, &error);
+        rw_alloc_fail_after(0);
+        if (status == RW_STATUS_OK) {
+            break;
+        }
+        assert_int_equal(status, RW_STATUS_RESOURCE_EXHAUSTED);
+        assert_true(hash_of(world) == before);
+    }
+    assert_true(failures > 0);
+    run(world, 1);
+    assert_true(hash_of(world) != before);
+    rw_world_destroy(world);
+}
+
 static void changing_the_time_step_keeps_time_continuous(void** state) {
     (void)state;
     rw_world* world = load(rw_world_scenes_bodies);
@@ -512,6 +576,8 @@ int main(void) {
         cmocka_unit_test(every_signal_reads_finite_values),
         cmocka_unit_test(signals_resolved_before_a_topology_change_are_refused),
         cmocka_unit_test(set_is_visible_before_any_step_and_parts_left_out_stay),
+        cmocka_unit_test(half_good_set_of_a_joint_changes_nothing),
+        cmocka_unit_test(another_solver_without_memory_changes_nothing),
         cmocka_unit_test(changing_the_time_step_keeps_time_continuous),
         cmocka_unit_test(applied_wrench_lasts_its_steps_and_several_add_up),
         cmocka_unit_test(rod_whose_elements_turn_too_far_is_refused_when_created),
