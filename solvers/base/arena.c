@@ -34,12 +34,20 @@ void rw_arena_finish(rw_arena* arena) {
 }
 
 void rw_arena_reset(rw_arena* arena) {
-    // Blocks grow, so the newest is the largest.
-    if (arena->block != NULL) {
-        free_from(arena, arena->block->older);
-        arena->block->older = NULL;
-        arena->block->used_bytes = 0;
+    // Blocks grow but near the quota, so the newest is mostly the largest, not always.
+    rw_arena_block* kept = NULL;
+    for (rw_arena_block* block = arena->block; block != NULL;) {
+        rw_arena_block* older = block->older;
+        bool is_larger = kept == NULL || block->capacity_bytes > kept->capacity_bytes;
+        rw_alloc_free(arena->alloc, is_larger ? kept : block);
+        kept = is_larger ? block : kept;
+        block = older;
     }
+    if (kept != NULL) {
+        kept->older = NULL;
+        kept->used_bytes = 0;
+    }
+    arena->block = kept;
     arena->used_bytes = 0;
 }
 
