@@ -23,7 +23,7 @@ class Entry:
     offset  first double in the row
     width   doubles
     unit    such as "m/s"; "1" for pure numbers
-    frame   "world", "body", "joint", "node" or ""
+    frame   "world", "body", "joint", "material" or ""
     """
 
     signal: str
