@@ -72,6 +72,38 @@ void rw_dae_system_destroy(rw_dae_system* s, rw_alloc* alloc) {
     rw_alloc_free(alloc, s);
 }
 
+// ---- Loops over bodies and joints ----------------------------------------------------------------
+
+// Large mechanisms share these loops among threads, in blocks cut by the data. Every index writes its
+// own results only, so they do not depend on who does what.
+#define SHARED_FROM 1024
+#define SHARED_BLOCK 64
+
+typedef struct shared_loop {
+    rw_dae_system* system;
+    void (*visit)(rw_dae_system* system, int32_t index, const void* context);
+    const void* context;
+    int32_t count;
+} shared_loop;
+
+static void visit_block(void* context, int32_t block) {
+    const shared_loop* loop = context;
+    int32_t end = (block + 1) * SHARED_BLOCK;
+    for (int32_t i = block * SHARED_BLOCK; i < (end < loop->count ? end : loop->count); i++)
+        loop->visit(loop->system, i, loop->context);
+}
+
+static void for_all(rw_dae_system* s, int32_t count,
+                    void (*visit)(rw_dae_system*, int32_t, const void*), const void* context) {
+    if (count < SHARED_FROM || !s->parallel) {
+        for (int32_t i = 0; i < count; i++)
+            visit(s, i, context);
+        return;
+    }
+    shared_loop loop = {s, visit, context, count};
+    rw_parallel_for(s->parallel, (count + SHARED_BLOCK - 1) / SHARED_BLOCK, visit_block, &loop);
+}
+
 // ---- Loading a state -----------------------------------------------------------------------------
 
 void rw_dae_system_gather(const rw_dae_system* s, const rw_state* state, double* y) {
@@ -176,26 +208,32 @@ void rw_dae_system_set_time(rw_dae_system* s, const rw_state* from, double from_
     }
 }
 
+static void load_body(rw_dae_system* s, int32_t d, const void* context) {
+    const double* y = (const double*)context + RW_DAE_WIDTH * (int64_t)d;
+    rw_joint_pose* pose = &s->pose[s->body_of[d]];
+    pose->position = rw_vec3_load(y);
+    pose->rotation = rw_quat_to_mat3(rw_quat_normalize(rw_quat_load(y + 3)));
+    pose->velocity = rw_vec3_load(y + 7);
+    pose->angular = rw_mat3_apply(&pose->rotation, rw_vec3_load(y + 10));
+}
+
+static void load_joint(rw_dae_system* s, int32_t k, const void* context) {
+    (void)context;
+    const rw_joint_geometry* j = &s->joints[k];
+    rw_joint_geometry_frames_at(j, &s->pose[j->parent < 0 ? s->body_count : j->parent],
+                                &s->pose[j->child], &s->frames[k]);
+}
+
 void rw_dae_system_load(rw_dae_system* s, const double* y) {
-    for (int32_t d = 0; d < s->dynamic_count; d++, y += RW_DAE_WIDTH) {
-        rw_joint_pose* pose = &s->pose[s->body_of[d]];
-        pose->position = rw_vec3_load(y);
-        pose->rotation = rw_quat_to_mat3(rw_quat_normalize(rw_quat_load(y + 3)));
-        pose->velocity = rw_vec3_load(y + 7);
-        pose->angular = rw_mat3_apply(&pose->rotation, rw_vec3_load(y + 10));
-    }
+    for_all(s, s->dynamic_count, load_body, y);
     if (s->has_forces || s->model->applied.count > 0) {
-        rw_dae_system_scatter(s, y - RW_DAE_WIDTH * (int64_t)s->dynamic_count, &s->scratch);
+        rw_dae_system_scatter(s, y, &s->scratch);
         for (int32_t d = 0; d < s->dynamic_count; d++) { // stages are off the unit sphere
             double* q = s->scratch.body_rotation + 4 * s->body_of[d];
             rw_quat_store(q, rw_quat_normalize(rw_quat_load(q)));
         }
     }
-    for (int32_t k = 0; k < s->joint_count; k++) {
-        const rw_joint_geometry* j = &s->joints[k];
-        rw_joint_geometry_frames_at(j, &s->pose[j->parent < 0 ? s->body_count : j->parent],
-                               &s->pose[j->child], &s->frames[k]);
-    }
+    for_all(s, s->joint_count, load_joint, NULL);
 }
 
 // ---- The matrix ----------------------------------------------------------------------------------
@@ -204,31 +242,31 @@ static const rw_joint_pose* parent_pose(const rw_dae_system* s, const rw_joint_g
     return &s->pose[j->parent < 0 ? s->body_count : j->parent];
 }
 
-static void write_mass(rw_dae_system* s) {
+static void write_mass(rw_dae_system* s, int32_t d, const void* context) {
+    (void)context;
     const rw_bodies* bodies = &s->model->bodies;
-    for (int32_t d = 0; d < s->dynamic_count; d++) {
-        int32_t b = s->body_of[d];
-        rw_mat3 inertia = rw_mat3_symmetric(bodies->inertia + 6 * b), r = s->pose[b].rotation;
-        inertia = rw_mat3_mul_transpose(rw_mat3_mul(r, inertia), r);
-        // R J R' is symmetric up to rounding; the factorisation wants it exactly so.
-        inertia.m[0][1] = inertia.m[1][0];
-        inertia.m[0][2] = inertia.m[2][0];
-        inertia.m[1][2] = inertia.m[2][1];
-        s->inertia[d] = inertia;
-        double* m = rw_kkt_mass(s->kkt, d);
-        memset(m, 0, 36 * sizeof *m);
-        for (int i = 0; i < 3; i++) {
-            m[7 * i] = bodies->mass[b];
-            for (int j = 0; j < 3; j++)
-                m[6 * (3 + i) + 3 + j] = inertia.m[i][j];
-        }
-        if (s->added_mass)
-            for (int i = 0; i < 36; i++)
-                m[i] += s->added_mass[36 * (int64_t)d + i];
+    int32_t b = s->body_of[d];
+    rw_mat3 inertia = rw_mat3_symmetric(bodies->inertia + 6 * b), r = s->pose[b].rotation;
+    inertia = rw_mat3_mul_transpose(rw_mat3_mul(r, inertia), r);
+    // R J R' is symmetric up to rounding; the factorisation wants it exactly so.
+    inertia.m[0][1] = inertia.m[1][0];
+    inertia.m[0][2] = inertia.m[2][0];
+    inertia.m[1][2] = inertia.m[2][1];
+    s->inertia[d] = inertia;
+    double* m = rw_kkt_mass(s->kkt, d);
+    memset(m, 0, 36 * sizeof *m);
+    for (int i = 0; i < 3; i++) {
+        m[7 * i] = bodies->mass[b];
+        for (int j = 0; j < 3; j++)
+            m[6 * (3 + i) + 3 + j] = inertia.m[i][j];
     }
+    if (s->added_mass)
+        for (int i = 0; i < 36; i++)
+            m[i] += s->added_mass[36 * (int64_t)d + i];
 }
 
-static void write_joint(rw_dae_system* s, int32_t k) {
+static void write_joint(rw_dae_system* s, int32_t k, const void* context) {
+    (void)context;
     const rw_joint_geometry* joint = &s->joints[k];
     rw_joint_row* rows = s->rows + 6 * (int64_t)k;
     rw_joint_geometry_jacobian(joint, &s->frames[k], rows);
@@ -321,9 +359,8 @@ static bool pose_is_factored(rw_dae_system* s) {
 rw_status rw_dae_system_factor(rw_dae_system* s) {
     if (pose_is_factored(s))
         return RW_STATUS_OK;
-    write_mass(s);
-    for (int32_t k = 0; k < s->joint_count; k++)
-        write_joint(s, k);
+    for_all(s, s->dynamic_count, write_mass, NULL);
+    for_all(s, s->joint_count, write_joint, NULL);
     for (int32_t k = 0; k < s->coupling_count; k++)
         write_coupling(s, k);
     s->pivots = rw_kkt_factor(s->kkt, s->has_regularisation ? s->regularisation : NULL,
@@ -406,7 +443,8 @@ static double driven_part(const rw_dae_system* s, const rw_joint_geometry* joint
     return sum;
 }
 
-static void joint_right_side(rw_dae_system* s, int32_t k) {
+static void joint_right_side(rw_dae_system* s, int32_t k, const void* context) {
+    (void)context;
     const rw_joint_geometry* joint = &s->joints[k];
     if (s->joint_constraint[k] < 0)
         return;
@@ -518,8 +556,10 @@ rw_status rw_dae_system_accelerate(rw_dae_system* s) {
             rw_dae_system_add_effort(
                 s, k, &rows[i], s->extra_effort[s->model->joints.items[k].rate_first + i]);
     }
-    for (int32_t k = 0; k < s->joint_count; k++)
-        joint_right_side(s, k);
+    if (!s->has_soft)
+        for_all(s, s->joint_count, joint_right_side, NULL);
+    for (int32_t k = 0; k < s->joint_count && s->has_soft; k++)
+        joint_right_side(s, k, NULL); // soft joints push their bodies: in order
     for (int32_t k = 0; k < s->coupling_count; k++)
         coupling_right_side(s, k);
     rw_kkt_solve_refined(s->kkt, s->body, s->row, s->has_regularisation ? s->regularisation : NULL,

@@ -3,6 +3,8 @@
 
 #include "solvers/base/check.h"
 #include "solvers/dae/dae.h"
+#include "solvers/dae/dae_system.h"
+#include "solvers/sched/worker_pool.h"
 #include "solvers/world/world.h"
 #include "tests/support/dae_rig.h"
 
@@ -379,6 +381,68 @@ static void a_warmed_up_step_allocates_nothing(void** state) {
     }
 }
 
+static void large_mechanisms_give_the_same_bits_for_any_worker_count(void** state) {
+    (void)state;
+    enum { N = 2047 };
+    dae_rig rig;
+    dae_rig_open(&rig, RW_INTEGRATOR_RK4, 1e-3);
+    char names[2][16] = {"", ""};
+    for (int k = 0; k < N; k++) { // a binary tree, wide enough for every shared loop
+        rw_joint_desc d;
+        rw_scene_init_joint(&d);
+        snprintf(names[0], sizeof names[0], "b%d", k);
+        snprintf(names[1], sizeof names[1], "b%d", (k - 1) / 2);
+        rw_body_desc b = dae_rig_body(names[0], 1 + 0.1 * (k % 7), (rw_vec3){0.1, 0.2, 0.25},
+                                      (rw_vec3){0.3 * k, 0.1 * (k % 5), 0},
+                                      rw_so3_exp((rw_vec3){0.1 * (k % 3), 0.2, 0.01 * k}));
+        b.angular_velocity[k % 3] = 0.5;
+        dae_rig_add_body(&rig, &b);
+        snprintf(d.name, sizeof d.name, "j%d", k);
+        d.type = k % 2 ? RW_JOINT_REVOLUTE : RW_JOINT_SPHERICAL;
+        memcpy(d.child, names[0], sizeof names[0]);
+        if (k)
+            memcpy(d.parent, names[1], sizeof names[1]);
+        d.child_frame.position[0] = -0.1;
+        d.damping = k % 11 == 3 ? 0.1 : 0.0;
+        dae_rig_add_joint(&rig, &d);
+    }
+    assert_int_equal(
+        rw_field_reserve(rw_state_fields(), &rig.alloc, &rig.from, RW_DOMAIN_BODY, 0, N),
+        RW_STATUS_OK);
+    dae_rig_place(&rig, &rig.from);
+    double *angle = calloc(3 * N, sizeof *angle), *first = NULL;
+    const int workers[] = {0, 1, 2, 3, 8};
+    for (int w = 0; w < 5; w++) {
+        rw_dae_system* system;
+        assert_int_equal(rw_dae_system_create(&rig.model, &rig.alloc, angle, &system, &rig.error),
+                         RW_STATUS_OK);
+        rw_worker_pool* pool = workers[w] ? rw_worker_pool_create(&rig.alloc, workers[w]) : NULL;
+        rw_parallel parallel = {pool};
+        system->parallel = &parallel;
+        double* y = calloc(N * RW_DAE_WIDTH, sizeof *y);
+        double* slope = calloc(N * RW_DAE_WIDTH, sizeof *slope);
+        rw_dae_system_gather(system, &rig.from, y);
+        rw_dae_system_set_time(system, &rig.from, 0.0, 0.0);
+        assert_int_equal(rw_dae_system_derivative(system, y, slope), RW_STATUS_OK);
+        for (int i = 0; i < N * RW_DAE_WIDTH; i++)
+            assert_true(isfinite(slope[i]));
+        assert_true(slope[N * RW_DAE_WIDTH - 1] != 0.0);
+        if (first)
+            assert_memory_equal(slope, first, N * RW_DAE_WIDTH * sizeof *slope);
+        else
+            first = slope;
+        if (slope != first)
+            free(slope);
+        free(y);
+        rw_dae_system_destroy(system, &rig.alloc);
+        if (pool)
+            rw_worker_pool_destroy(pool);
+    }
+    free(first);
+    free(angle);
+    dae_rig_close(&rig);
+}
+
 // ---- In a world ----
 
 static rw_world* make_world(rw_alloc* alloc, rw_integrator integrator) {
@@ -577,6 +641,7 @@ int main(void) {
         cmocka_unit_test(setting_a_joint_moves_what_hangs_on_it),
         cmocka_unit_test(setting_a_joint_of_a_loop_closes_the_loop_with_it_held),
         cmocka_unit_test(a_warmed_up_step_allocates_nothing),
+        cmocka_unit_test(large_mechanisms_give_the_same_bits_for_any_worker_count),
         cmocka_unit_test(a_restored_mechanism_continues_bit_for_bit),
         cmocka_unit_test(a_distance_taken_at_creation_survives_a_snapshot),
         cmocka_unit_test(signals_answer_for_the_first_state_and_reactions_carry_the_weight),
