@@ -323,9 +323,14 @@ static rw_status read_token(rw_config* config, rw_error* error) {
         RW_FAIL(error, INVALID_ARGUMENT, "--token-file", "%s: %s", config->token_file,
                 strerror(errno));
     }
-    char text[RW_CONFIG_TEXT_CAPACITY] = "";
+    // Room for more than a token may have: one that is too long must not be cut to one that fits.
+    char text[4 * RW_CONFIG_TEXT_CAPACITY] = "";
     bool got = fgets(text, sizeof text, file) != NULL;
     fclose(file);
+    if (strlen(text) == sizeof text - 1) {
+        RW_FAIL(error, INVALID_ARGUMENT, "--token-file", "%s: its first line is too long",
+                config->token_file);
+    }
     char* token = trim(text);
     if (!got || *token == '\0') {
         RW_FAIL(error, INVALID_ARGUMENT, "--token-file", "%s holds no token", config->token_file);

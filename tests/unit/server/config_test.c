@@ -138,6 +138,24 @@ static void the_token_is_the_first_line_of_its_file(void** state) {
                      RW_STATUS_INVALID_ARGUMENT);
 }
 
+static void a_token_that_is_too_long_is_refused_not_cut(void** state) {
+    (void)state;
+    char path[] = "/tmp/ropewalk-token-XXXXXX";
+    int fd = mkstemp(path);
+    char text[3000];
+    memset(text, 'x', sizeof text);
+    static const size_t sizes[] = {255, 256, 300, 1023, 3000};
+    for (size_t i = 0; i < RW_COUNT_OF(sizes); i++) {
+        assert_int_equal(pwrite(fd, text, sizes[i], 0), (int)sizes[i]);
+        rw_config config;
+        rw_error error;
+        rw_status status = read_with(&config, FLAGS("--token-file", path), NULL, &error);
+        assert_int_equal(status, sizes[i] <= 255 ? RW_STATUS_OK : RW_STATUS_INVALID_ARGUMENT);
+    }
+    close(fd);
+    unlink(path);
+}
+
 static void help_names_every_option(void** state) {
     (void)state;
     char text[8192];
@@ -186,6 +204,7 @@ int main(void) {
         cmocka_unit_test(bad_values_are_refused_with_their_option),
         cmocka_unit_test(addresses_beyond_loopback_need_a_token_or_insecure),
         cmocka_unit_test(the_token_is_the_first_line_of_its_file),
+        cmocka_unit_test(a_token_that_is_too_long_is_refused_not_cut),
         cmocka_unit_test(help_names_every_option),
         cmocka_unit_test(log_lines_cannot_be_forged),
         cmocka_unit_test(long_log_lines_are_cut_not_overrun),
