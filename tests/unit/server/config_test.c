@@ -145,7 +145,7 @@ static void a_token_that_is_too_long_is_refused_not_cut(void** state) {
     char text[3000];
     memset(text, 'x', sizeof text);
     static const size_t sizes[] = {255, 256, 300, 1023, 3000};
-    for (size_t i = 0; i < RW_COUNT_OF(sizes); i++) {
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         assert_int_equal(pwrite(fd, text, sizes[i], 0), (int)sizes[i]);
         rw_config config;
         rw_error error;
