@@ -11,7 +11,7 @@ rw_status rw_commands_stream_subscribe(rw_command* command) {
                                   &command->request->command.subscribe, command->task->argument,
                                   result, command->error));
     command->task->context = NULL;
-    command->task->begin_step = (int64_t)result->group; // for the loop's half
+    command->task->outcome = result->group; // for the loop's half
     return RW_STATUS_OK;
 }
 
@@ -31,7 +31,7 @@ void rw_commands_stream_finish_subscribe(rw_task* task) {
     rw_arena_init(&arena, &host->alloc);
     rw_pb_Request request;
     rw_error error = {0};
-    uint64_t group = (uint64_t)task->begin_step;
+    uint64_t group = task->outcome;
     const rw_client_attachment* attachment = rw_client_find_attachment(client, task->session);
     rw_status status = rw_message_decode_request(task->bytes, task->size_bytes, &arena, &request,
                                                  &error);

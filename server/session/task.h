@@ -63,7 +63,7 @@ struct rw_task {
     bool is_started;
     uint32_t steps_done;
     uint32_t steps_wanted;
-    int64_t begin_step; // of the session when it started
+    uint64_t outcome; // what the loop thread's half of a command needs to know (Subscribe: the group)
     int64_t wall_ns;    // spent in steps
     rw_buffer values;   // rows gathered so far
     rw_watchdog_entry watch;

@@ -24,7 +24,7 @@ void rw_daemon_start(rw_daemon* daemon, const char* const* flags);
 // SIGTERM, waits at most `limit_s`; the exit code, or -1 when it had to be killed or died by a signal.
 int rw_daemon_stop(rw_daemon* daemon, double limit_s);
 
-// Resident memory of the daemon, bytes.
+// Resident memory of the daemon, bytes; 0 under a sanitizer, which keeps freed memory for itself.
 size_t rw_daemon_resident_bytes(const rw_daemon* daemon);
 
 // ---- Client ----
