@@ -41,6 +41,22 @@ def test_quantised_frames_keep_their_bounds(session):
     assert {frame.is_key for frame in got.values()} == {True, False}
 
 
+def test_alike_subscriptions_of_one_client_get_each_frame_once_from_the_first_on(session, both):
+    session.load_scene(both)
+    with session.subscribe(every_steps=1, quantized=True) as first:
+        session.step(5)
+        with session.subscribe(every_steps=1, quantized=True) as second:
+            assert first.group == second.group
+            session.step(5)
+            late = [frame.step for frame in second.available()]
+            assert late[-5:] == [6, 7, 8, 9, 10] and len(late) == len(set(late))
+            assert second.reader.undecodable == 0
+        session.step(1)
+        steps = [frame.step for frame in first.available()]
+    # Who joins gets a key frame of now, and so do the others.
+    assert [step for step in steps if step != 5] == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11]
+
+
 def test_a_stride_takes_every_so_many_nodes_and_the_last(session, cable):
     session.load_scene(cable)
     with session.subscribe("rod/cable", node_stride=8, every_steps=1) as frames:

@@ -126,12 +126,19 @@ class FrameReader:
 
 
 class Router:
-    """Brings the state frames of a connection to the queues of their subscriptions."""
+    """Brings the state frames of a connection to the queues of their subscriptions.
+
+    Alike subscriptions share a group: the daemon sends a copy for each of them. Of every frame the first copy that
+    comes goes to all of them, and one that joins later begins with the key frame the next frames need.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._queues: dict[tuple[int, int], list[Subscription]] = {}
         self._early: collections.deque[Any] = collections.deque(maxlen=_EARLY_LIMIT)
+        #: Of each group: the frame given out last, and the key frame given out last.
+        self._newest: dict[tuple[int, int], tuple[int, int]] = {}
+        self._keys: dict[tuple[int, int], Any] = {}
 
     def take(self, payload: bytes) -> None:
         """Called by whoever reads the socket, with a StateFrame's bytes."""
@@ -141,17 +148,31 @@ class Router:
             if not targets:
                 self._early.append(message)
                 return
-            for target in targets:
-                target._put(message)
+            self._give(message, targets)
+
+    def _give(self, message: Any, targets: list[Subscription]) -> None:
+        key = (message.session, message.group)
+        place = (message.epoch, message.sequence)
+        if place <= self._newest.get(key, (-1, -1)):
+            return  # the copy of another subscription
+        self._newest[key] = place
+        if message.sequence == message.key_sequence:
+            self._keys[key] = message
+        for target in targets:
+            target._put(message)
 
     def add(self, subscription: Subscription) -> None:
         """Frames of its group go to this subscription from now on, those that came early first."""
         key = subscription._key
         with self._lock:
-            self._queues.setdefault(key, []).append(subscription)
+            targets = self._queues.setdefault(key, [])
+            newest_key = self._keys.get(key)
+            if targets and newest_key is not None and newest_key.epoch == subscription._epoch:
+                subscription._put(newest_key)
+            targets.append(subscription)
             for message in [early for early in self._early if (early.session, early.group) == key]:
                 self._early.remove(message)
-                subscription._put(message)
+                self._give(message, targets)
 
     def remove(self, subscription: Subscription) -> None:
         """No more frames for it."""
@@ -161,6 +182,8 @@ class Router:
                 targets.remove(subscription)
             if not targets:
                 self._queues.pop(subscription._key, None)
+                self._newest.pop(subscription._key, None)
+                self._keys.pop(subscription._key, None)
 
 
 class Subscription:
@@ -187,6 +210,7 @@ class Subscription:
         self.server_sent = 0
         self.server_dropped = 0
         self._key = (session.id, result.group)
+        self._epoch: int = result.epoch
         self._queue: collections.deque[Any] = collections.deque()
         self._queue_limit = queue_limit
         self._closed = False
