@@ -13,7 +13,8 @@ static rw_actor_verdict run_unpacking(rw_actor* actor) {
     rw_client* client = (rw_client*)actor;
     rw_task* task = (rw_task*)rw_mailbox_pop(&client->mailbox);
     if (task == NULL) {
-        if (client->is_ending) {
+        // Acquire pairs with the release below: nobody touches the blobs after it.
+        if (atomic_load_explicit(&client->is_ending, memory_order_acquire)) {
             rw_blob_store_drop(client->blobs);
             client->blobs = NULL;
         }
@@ -76,7 +77,8 @@ void rw_client_drop(rw_client* client) {
         return;
     }
     RW_ASSERT(client->link == NULL && client->open_count == 0);
-    client->is_ending = true; // nobody sends it anything any more
+    // Release: what was done with the client is over. Nobody sends it anything any more.
+    atomic_store_explicit(&client->is_ending, true, memory_order_release);
     client->connection = client->host->dying_clients;
     client->host->dying_clients = client;
 }

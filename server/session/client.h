@@ -45,7 +45,7 @@ struct rw_client {
     const rw_client_link* link; // NULL when the connection is gone
     void* connection;
     bool said_hello;
-    bool is_ending; // nothing refers to it: its actor frees the blobs, then it is freed
+    atomic_bool is_ending; // nothing refers to it: its actor frees the blobs, then it is freed
     bool is_fenced; // a task of the client's own actor is out: nothing more is parsed
     char name[64];
 

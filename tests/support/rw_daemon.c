@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EARLY_COUNT = 64 };
+enum { EARLY_COUNT = 64, WAIT_S = 60 };
 
 #define FAIL(...)                                                                                  \
     do {                                                                                           \
@@ -318,7 +318,7 @@ void rw_daemon_wait(rw_daemon_client* client, uint64_t id, rw_pb_Response* respo
     if (find_early(client, id, response)) {
         return;
     }
-    double end = rw_daemon_now_s() + 20;
+    double end = rw_daemon_now_s() + WAIT_S;
     rw_daemon_frame frame;
     bool closed = false;
     while (rw_daemon_receive(client, &frame, end - rw_daemon_now_s(), &closed)) {

@@ -68,7 +68,7 @@ bool rw_daemon_receive(rw_daemon_client* client, rw_daemon_frame* frame, double 
                        bool* closed);
 
 // The response with this id; responses to others are kept for their turn, other frames are passed
-// over. Aborts after 20 s.
+// over. Aborts after a minute.
 void rw_daemon_wait(rw_daemon_client* client, uint64_t id, rw_pb_Response* response);
 
 // Send and wait.
