@@ -58,6 +58,8 @@ typedef struct rw_scr_rod {
     double drag, quadratic_drag; // per length
     bool coupled;                // hangs on a dynamic body
     bool damped;                 // Kelvin-Voigt terms are in force
+    bool slender;                // elements longer than about 4 radii: see scr_block.h
+    bool blocks;                 // swept by vertex blocks in this step
     double stretch_factor;       // 1 + damping/h of this step
     const double* arc;           // rest length before each segment (segments + 1) [m]
     // The present step:

@@ -365,6 +365,21 @@ static rw_status fill_attachments(rw_scr* scr) {
     return RW_STATUS_OK;
 }
 
+// EI/(EA l^2) = (r/2l)^2 of a round rod, on the mean of the rod's bends.
+static void find_slender(rw_scr* scr) {
+    double* bend = scr->goal; // free until the step: sums per rod, at most one per node
+    for (int32_t r = 0; r < scr->rod_count; r++)
+        bend[2 * r] = bend[2 * r + 1] = 0.0;
+    for (int32_t n = 0; n < scr->bend_count; n++) {
+        int32_t a = scr->bend[2 * n], b = scr->bend[2 * n + 1], r = scr->segment_rod[a];
+        bend[2 * r] += 0.25 * scr->bend_stiffness[n];
+        bend[2 * r + 1] +=
+            0.5 * (scr->stretch[a] * scr->rest_length[a] + scr->stretch[b] * scr->rest_length[b]);
+    }
+    for (int32_t r = 0; r < scr->rod_count; r++)
+        scr->rods[r].slender = bend[2 * r + 1] > 0.0 && bend[2 * r] < bend[2 * r + 1] / 64.0;
+}
+
 // Without damping a link's target is k_b q_r, or its conjugate seen from the bend's first segment.
 static void fill_targets(rw_scr* scr) {
     for (int32_t k = 0; k < scr->link_first[scr->segment_count]; k++) {
@@ -722,6 +737,7 @@ static rw_status prepare(rw_scr* scr, rw_arena* scratch, rw_error* error) {
     fill_incidents(scr);
     fill_links(scr);
     RW_TRY(fill_attachments(scr));
+    find_slender(scr);
     fill_targets(scr);
     fill_viscosity(scr);
     RW_TRY(fill_order(scr, scratch));

@@ -20,6 +20,7 @@
 
 #include "solvers/scr/orientation.h"
 #include "solvers/scr/scr_attach.h"
+#include "solvers/scr/scr_block.h"
 #include "solvers/scr/scr_sweep.h"
 
 // ---- Kernels ----
@@ -76,9 +77,7 @@ static rw_quat relax(rw_quat q, rw_quat best, double omega) {
     return rw_quat_scale(moved, 1.0 / rw_quat_norm(moved));
 }
 
-// Turns `count` free segments to the minimum with all else held (past it by omega - 1), and renews
-// their pull.
-static void sweep_orientations(const rw_scr* scr, const double* position, double* rotation,
+void rw_scr_sweep_orientations(const rw_scr* scr, const double* position, double* rotation,
                                const int32_t* order, int32_t count, double omega, bool exact,
                                bool damped) {
     const int32_t *first = scr->link_first, *other = scr->link_other;
@@ -334,6 +333,8 @@ rw_status rw_scr_sweep_begin(rw_scr* scr, rw_step* step) {
         rw_scr_rod* rod = &scr->rods[r];
         rod->stretch_factor = rod->damped ? 1.0 + rod->damping / step->h : 1.0;
         rod->done = rod->run = 0;
+        // Blocks cost four times as much; only who asks for convergence needs them.
+        rod->blocks = rod->slender && scr->model->solver.scr.residual_tolerance > 0.0;
         rod->converged = false;
         rod->residual = 0.0;
         rod->gap = 1.0;
@@ -514,7 +515,8 @@ static bool cancelled(const rw_scr* scr) {
 }
 
 static bool spreads(const rw_scr* scr, const rw_scr_chunk* chunk) {
-    return chunk->large && scr->step->parallel != NULL && scr->step->parallel->pool != NULL;
+    return chunk->large && !scr->rods[chunk->rod].blocks && scr->step->parallel != NULL &&
+           scr->step->parallel->pool != NULL;
 }
 
 static void sweep_batch(void* context, int32_t index) {
@@ -527,13 +529,20 @@ static void sweep_batch(void* context, int32_t index) {
         const rw_scr_rod* rod = &scr->rods[chunk->rod];
         if (spreads(scr, chunk))
             continue;
+        int32_t nodes = chunk->node_free_end - chunk->node_first;
+        int32_t segments = chunk->segment_free_end - chunk->segment_first;
+        const int32_t* node_order = scr->node_order + chunk->node_first;
+        const int32_t* segment_order = scr->segment_order + chunk->segment_first;
+        double omega = 2.0 - rod->gap;
         for (int32_t k = 0; k < rod->run && !cancelled(scr); k++) {
-            sweep_positions(scr, to->node_position, scr->node_order + chunk->node_first,
-                            chunk->node_free_end - chunk->node_first, 2.0 - rod->gap);
-            sweep_orientations(scr, to->node_position, to->frame_rotation,
-                               scr->segment_order + chunk->segment_first,
-                               chunk->segment_free_end - chunk->segment_first, 2.0 - rod->gap,
-                               exact, rod->damped);
+            if (rod->blocks) {
+                rw_scr_block_sweep(scr, to->node_position, to->frame_rotation, node_order, nodes,
+                                   omega, exact, rod->damped);
+            } else {
+                sweep_positions(scr, to->node_position, node_order, nodes, omega);
+                rw_scr_sweep_orientations(scr, to->node_position, to->frame_rotation, segment_order,
+                                          segments, omega, exact, rod->damped);
+            }
         }
     }
 }
@@ -557,9 +566,9 @@ static void colour_orientations(void* context, int32_t block) {
     const rw_scr_colour_job* job = context;
     int32_t first = job->first + block * RW_SCR_COLOUR_BLOCK;
     int32_t count = job->end - first < RW_SCR_COLOUR_BLOCK ? job->end - first : RW_SCR_COLOUR_BLOCK;
-    sweep_orientations(job->scr, job->scr->step->to->node_position,
-                       job->scr->step->to->frame_rotation, job->scr->segment_order + first, count,
-                       job->omega, job->exact, job->damped);
+    rw_scr_sweep_orientations(job->scr, job->scr->step->to->node_position,
+                              job->scr->step->to->frame_rotation, job->scr->segment_order + first,
+                              count, job->omega, job->exact, job->damped);
 }
 
 static void run_colours(rw_scr* scr, const int32_t* start, int32_t count, rw_scr_colour_job job,

@@ -14,3 +14,8 @@ void rw_scr_sweep_store_pull(rw_scr* scr, int32_t segment, rw_quat q);
 // The pull of bends, clamps and loads on a segment's frame: b of orientation.h [N m].
 rw_quat rw_scr_sweep_pull(const rw_scr* scr, const double* rotation, int32_t segment,
                           double* moment_scale);
+// Turns `count` free segments to the minimum with all else held (past it by omega - 1), and renews
+// their pull.
+void rw_scr_sweep_orientations(const rw_scr* scr, const double* position, double* rotation,
+                               const int32_t* order, int32_t count, double omega, bool exact,
+                               bool damped);
