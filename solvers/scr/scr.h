@@ -11,6 +11,8 @@
 //     vibration, and frames have no angular velocity.
 //   - `damping` is Kelvin-Voigt on stretch, shear, bend and twist, objective (a rigid motion is not
 //     damped), and does not change any equilibrium.
+//   - with `residual_tolerance` a rod is swept until its residual is that small, faster than by plain
+//     sweeps (docs/numerics.md, [S] 12), but at most `iterations` times: give it room.
 //   - the bend energy k_b (1 - cos(theta/2)), k_b = 4 EI/l, softens with the angle theta per element:
 //     the moment is 1 % below linear at 0.5 rad.
 #pragma once
