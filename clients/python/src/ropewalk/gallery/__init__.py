@@ -47,9 +47,11 @@ SCENES: dict[str, Exhibit] = {
         Exhibit("rod-net", rods.net, "a net of elastic rods in a gust", 2.0, 4),
         Exhibit("triple-pendulum", xpbd.triple_pendulum, "three rigid links, let go at 80 degrees", 2.0, 16),
         Exhibit("robot-3rps", xpbd.robot_3rps, "a parallel robot raises and tilts its platform", 2.0, 6),
-        Exhibit("cantilevers", xpbd.cantilevers, "one beam as rigid chain, linear, quadratic and cubic elements", 0.5, 6),
+        Exhibit(
+            "cantilevers", xpbd.cantilevers, "one beam as rigid chain, linear, quadratic and cubic elements", 0.5, 6
+        ),
         Exhibit("helical-spring", xpbd.helical_spring, "a compression spring is pressed until it buckles", 4.5, 5),
-        Exhibit("plectoneme", xpbd.plectoneme, "a slack rod is twisted into a loop", 8.0, 6),
+        Exhibit("plectoneme", xpbd.plectoneme, "a slack rod is twisted into a loop", 8.6, 6),
         Exhibit("arm", xpbd.arm, "a robot arm swings the cable that is clamped to it", 2.0, 8),
     )
 }
