@@ -5,11 +5,15 @@
 
 #include "solvers/base/check.h"
 
-// Before each block lies its size, padded so that the block keeps its alignment.
+// Before each block lies its header, padded so that the block keeps its alignment.
 #define BLOCK_ALIGNMENT 64
+// From here on the system's pages are taken as they come, zero and untouched: gigabytes that somebody
+// announces cost nothing before they are there.
+#define LARGE_BYTES ((size_t)1 << 20)
 
 typedef struct block_header {
     size_t bytes;
+    void* start; // what free takes
 } block_header;
 
 _Static_assert(sizeof(block_header) <= BLOCK_ALIGNMENT, "the header must fit its padding");
@@ -39,6 +43,26 @@ void rw_alloc_finish(rw_alloc* alloc) {
     RW_CHECK(atomic_load_explicit(&alloc->used_bytes, memory_order_relaxed) == 0);
 }
 
+// Zeroed memory for a header and `rounded` bytes, aligned; NULL when there is none.
+static block_header* get_block(size_t rounded) {
+    if (rounded < LARGE_BYTES) {
+        block_header* header = aligned_alloc(BLOCK_ALIGNMENT, BLOCK_ALIGNMENT + rounded);
+        if (header != NULL) {
+            memset(header, 0, BLOCK_ALIGNMENT + rounded);
+            header->start = header;
+        }
+        return header;
+    }
+    char* start = calloc(1, 2 * BLOCK_ALIGNMENT + rounded);
+    if (start == NULL) {
+        return NULL;
+    }
+    size_t gap = (BLOCK_ALIGNMENT - (uintptr_t)start % BLOCK_ALIGNMENT) % BLOCK_ALIGNMENT;
+    block_header* header = (block_header*)(void*)(start + gap);
+    header->start = start;
+    return header;
+}
+
 void* rw_alloc_get(rw_alloc* alloc, size_t bytes) {
     if (must_fail() || bytes > SIZE_MAX / 2) {
         return NULL;
@@ -50,13 +74,12 @@ void* rw_alloc_get(rw_alloc* alloc, size_t bytes) {
         return NULL;
     }
     size_t rounded = (bytes + BLOCK_ALIGNMENT - 1) / BLOCK_ALIGNMENT * BLOCK_ALIGNMENT;
-    char* block = aligned_alloc(BLOCK_ALIGNMENT, BLOCK_ALIGNMENT + rounded);
-    if (block == NULL) {
+    block_header* header = get_block(rounded);
+    if (header == NULL) {
         atomic_fetch_sub_explicit(&alloc->used_bytes, bytes, memory_order_relaxed);
         return NULL;
     }
-    memset(block, 0, BLOCK_ALIGNMENT + rounded);
-    ((block_header*)(void*)block)->bytes = bytes;
+    header->bytes = bytes;
 
     size_t used = before + bytes;
     size_t peak = atomic_load_explicit(&alloc->peak_bytes, memory_order_relaxed);
@@ -65,7 +88,7 @@ void* rw_alloc_get(rw_alloc* alloc, size_t bytes) {
                               memory_order_relaxed)) {
     }
     atomic_fetch_add_explicit(&alloc->call_count, 1, memory_order_relaxed);
-    return block + BLOCK_ALIGNMENT;
+    return (char*)header + BLOCK_ALIGNMENT;
 }
 
 void* rw_alloc_array(rw_alloc* alloc, size_t count, size_t item_bytes) {
@@ -96,7 +119,7 @@ void rw_alloc_free(rw_alloc* alloc, void* pointer) {
         atomic_fetch_sub_explicit(&alloc->used_bytes, header->bytes, memory_order_relaxed);
     RW_ASSERT(before >= header->bytes);
     (void)before;
-    free(header);
+    free(header->start);
 }
 
 size_t rw_alloc_size(const void* pointer) {

@@ -1,6 +1,9 @@
 // The counted allocator and what is built on it: arena and buffer.
 #include "tests/support/rw_test.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "solvers/base/arena.h"
 #include "solvers/base/buffer.h"
 
@@ -49,6 +52,46 @@ static void resize_keeps_contents_and_the_old_block_when_it_fails(void** state) 
     assert_int_equal(a[49], 7);
     assert_int_equal(account.used_bytes, 50);
     rw_alloc_free(&account, a);
+    rw_alloc_finish(&account);
+}
+
+static size_t resident_bytes(void) {
+    FILE* file = fopen("/proc/self/statm", "r");
+    unsigned long pages = 0, resident = 0;
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu %lu", &pages, &resident), 2);
+    fclose(file);
+    return resident * 4096;
+}
+
+static void large_blocks_are_aligned_zero_and_not_touched(void** state) {
+    (void)state;
+    rw_alloc account;
+    rw_alloc_init(&account, 0);
+    enum { LARGE = 256 << 20 };
+    size_t before = resident_bytes();
+    unsigned char* a = rw_alloc_get(&account, LARGE);
+    assert_non_null(a);
+    assert_int_equal((uintptr_t)a % 64, 0);
+    assert_int_equal(rw_alloc_size(a), LARGE);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    bool is_plain = getenv("MALLOC_PERTURB_") == NULL;
+#else
+    bool is_plain = false;
+#endif
+    assert_true(!is_plain || resident_bytes() < before + LARGE / 8);
+    a[0] = a[LARGE - 1] = 7;
+    rw_alloc_free(&account, a);
+    // Used memory that comes again is zero too.
+    for (size_t size = (1 << 20) - 64; size < (1 << 20) + 200; size += 33) {
+        unsigned char* b = rw_alloc_get(&account, size);
+        assert_int_equal((uintptr_t)b % 64, 0);
+        for (size_t i = 0; i < size; i += 97) {
+            assert_int_equal(b[i], 0);
+        }
+        memset(b, 0xff, size);
+        rw_alloc_free(&account, b);
+    }
     rw_alloc_finish(&account);
 }
 
@@ -145,10 +188,17 @@ static void buffer_grows_and_is_unchanged_when_it_can_not(void** state) {
     rw_alloc_finish(&account);
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+    (void)argc;
+    // Meson sets it, and then malloc writes every block: once more without it.
+    if (getenv("MALLOC_PERTURB_") != NULL) {
+        unsetenv("MALLOC_PERTURB_");
+        execv("/proc/self/exe", argv);
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(account_counts_and_keeps_its_limit),
         cmocka_unit_test(resize_keeps_contents_and_the_old_block_when_it_fails),
+        cmocka_unit_test(large_blocks_are_aligned_zero_and_not_touched),
         cmocka_unit_test(the_chosen_allocation_fails_and_no_other),
         cmocka_unit_test(arena_gives_zeroed_pieces_and_warm_it_takes_nothing),
         cmocka_unit_test(arena_near_the_limit_takes_only_what_it_needs),
