@@ -4,6 +4,8 @@
 #include "proto/wire.h"
 #include "server/dispatch/commands.h"
 #include "server/dispatch/handles.h"
+#include "solvers/model/validate.h"
+#include "solvers/world/world_dynamics.h"
 
 typedef struct signal_list {
     const rw_signal_set* set;
@@ -66,6 +68,71 @@ static rw_status query_energy(rw_command* command) {
     return RW_STATUS_OK;
 }
 
+// Mass matrix, Jacobian, inverse and forward dynamics; the answer lies in the command's arena.
+static rw_status query_dynamics(rw_command* command, const rw_pb_Query* query) {
+    rw_pb_QueryResult* result = &command->response->result.query;
+    rw_world_dynamics_question question = {0};
+    rw_world_dynamics_answer answer;
+    const rw_wire_array* input = NULL;
+    switch (query->which_question) {
+    case rw_pb_Query_jacobian_tag:
+        question.kind = RW_WORLD_DYNAMICS_JACOBIAN;
+        RW_TRY(rw_commands_set_find(command, RW_KIND_BODY, &query->question.jacobian.body,
+                                    query->question.jacobian.has_body, "body", &question.body));
+        if (query->question.jacobian.position_count != 0) {
+            if (query->question.jacobian.position_count != 3) {
+                RW_FAIL(command->error, INVALID_ARGUMENT, "position", "must have 3 values");
+            }
+            memcpy(question.point, query->question.jacobian.position, sizeof question.point);
+            RW_TRY(rw_validate_numbers(question.point, 3, "position", command->error));
+        }
+        break;
+    case rw_pb_Query_inverse_dynamics_tag:
+        question.kind = RW_WORLD_DYNAMICS_INVERSE;
+        input = &query->question.inverse_dynamics.accelerations;
+        break;
+    case rw_pb_Query_forward_dynamics_tag:
+        question.kind = RW_WORLD_DYNAMICS_FORWARD;
+        input = &query->question.forward_dynamics.efforts;
+        break;
+    default: question.kind = RW_WORLD_DYNAMICS_MASS_MATRIX; break;
+    }
+    if (input != NULL && input->count != 0) {
+        question.input.data = rw_wire_view_f64(*input, command->arena);
+        question.input.count = input->count;
+        if (question.input.data == NULL) {
+            RW_FAIL(command->error, RESOURCE_EXHAUSTED, "", "the session's memory is exhausted");
+        }
+    }
+    RW_TRY(rw_world_dynamics_ask(command->world, &question, command->arena, &answer,
+                                 command->error));
+    rw_wire_list joints = rw_wire_from_strings(answer.joints, answer.rate_count);
+    rw_wire_array values = rw_wire_from_f64(answer.values, answer.value_count);
+    switch (query->which_question) {
+    case rw_pb_Query_jacobian_tag:
+        result->which_answer = rw_pb_QueryResult_jacobian_tag;
+        result->answer.jacobian.joints = joints;
+        result->answer.jacobian.rows = values;
+        break;
+    case rw_pb_Query_inverse_dynamics_tag:
+        result->which_answer = rw_pb_QueryResult_inverse_dynamics_tag;
+        result->answer.inverse_dynamics.joints = joints;
+        result->answer.inverse_dynamics.values = values;
+        break;
+    case rw_pb_Query_forward_dynamics_tag:
+        result->which_answer = rw_pb_QueryResult_forward_dynamics_tag;
+        result->answer.forward_dynamics.joints = joints;
+        result->answer.forward_dynamics.values = values;
+        break;
+    default:
+        result->which_answer = rw_pb_QueryResult_mass_matrix_tag;
+        result->answer.mass_matrix.joints = joints;
+        result->answer.mass_matrix.rows = values;
+        break;
+    }
+    return RW_STATUS_OK;
+}
+
 rw_status rw_commands_query_query(rw_command* command) {
     const rw_pb_Query* query = &command->request->command.query;
     command->response->which_result = rw_pb_Response_query_tag;
@@ -86,8 +153,7 @@ rw_status rw_commands_query_query(rw_command* command) {
     case rw_pb_Query_jacobian_tag:
     case rw_pb_Query_mass_matrix_tag:
     case rw_pb_Query_inverse_dynamics_tag:
-    case rw_pb_Query_forward_dynamics_tag:
-        RW_FAIL(command->error, UNIMPLEMENTED, "", "dynamics of joints are not served yet");
+    case rw_pb_Query_forward_dynamics_tag: return query_dynamics(command, query);
     default: break;
     }
     RW_FAIL(command->error, INVALID_ARGUMENT, "question", "none given");

@@ -239,19 +239,22 @@ static double tolerance_at(const dae* s, const double* y) {
     return rw_dae_integrate_tolerance(&s->integrate, y);
 }
 
-// Loads `state` with its kinematic and static bodies at `time_s`.
-static double* load_state(dae* s, const rw_state* state, double time_s) {
+// Gathers `state`, with kinematic and static bodies where it says they are.
+static double* load_state(dae* s, const rw_state* state) {
     double* y = s->integrate.stage;
     s->system->drive_is_current = false;
     s->has_signals = false;
     rw_dae_system_gather(s->system, state, y);
-    rw_dae_system_set_time(s->system, state, time_s, time_s);
+    rw_dae_system_set_time(s->system, state, 0.0, 0.0);
+    for (int32_t b = 0; b < s->system->body_count; b++)
+        if (s->system->dynamic_of[b] < 0)
+            s->system->pose[b] = rw_dae_system_pose(state, b);
     return y;
 }
 
 static rw_status assemble(void* self, rw_state* state, rw_error* error) {
     dae* s = self;
-    double* y = load_state(s, state, 0.0);
+    double* y = load_state(s, state);
     RW_TRY(rw_dae_assemble_project(s->system, y, tolerance_at(s, y), error));
     rw_dae_system_scatter(s->system, y, state);
     return RW_STATUS_OK;
@@ -419,7 +422,7 @@ static void joint_violation(void* self, const rw_state* state, int32_t joint,
 static rw_status set_joint(void* self, rw_state* state, int32_t joint, const double* coordinate,
                            const double* rate, rw_error* error) {
     dae* s = self;
-    double* y = load_state(s, state, 0.0);
+    double* y = load_state(s, state);
     rw_arena scratch;
     rw_arena_init(&scratch, s->alloc);
     rw_status status = rw_dae_assemble_set_joint(s->system, y, joint, coordinate, rate,

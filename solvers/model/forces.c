@@ -153,6 +153,9 @@ static void add_spring(const rw_model* model, const rw_state* state, int32_t i,
 static void add_wrench(const rw_model* model, const rw_state* state, rw_forces_frames frames,
                        const rw_point* at, rw_load_frame frame, rw_vec3 force, rw_vec3 torque,
                        const rw_forces_output* output) {
+    if (at->body < 0 && output->node_force == NULL && output->node_torque == NULL) {
+        return; // on a rod, and the caller asks for bodies: needs no frames either
+    }
     if (frame == RW_LOAD_BODY) {
         double q[4];
         if (at->body >= 0) {

@@ -9,7 +9,7 @@
 #include "solvers/model/state.h"
 
 // How rod nodes turn: a rod solver's node_rotation, for follower loads. `node_rotation` may be NULL
-// when no load on a rod is in its BODY frame.
+// when no load on a rod is in its BODY frame, or when only bodies are asked for.
 typedef struct rw_forces_frames {
     void* self;
     void (*node_rotation)(void* self, const rw_state* state, int32_t rod, int32_t node,

@@ -2,6 +2,7 @@
 #include "tests/support/rw_test.h"
 
 #include "solvers/base/check.h"
+#include "solvers/world/world_dynamics.h"
 #include "tests/support/dae_rig.h"
 
 static uint64_t seed = 998244353998244353u;
@@ -167,10 +168,75 @@ static void jacobian_gives_a_points_velocity_from_the_rates(void** state) {
     }
 }
 
+// A world of either rigid solver answers alike: a bar on a motor, in closed form.
+static void a_world_answers_for_either_rigid_solver(void** state) {
+    (void)state;
+    for (int dae = 0; dae < 2; dae++) {
+        rw_alloc alloc;
+        rw_error error;
+        rw_alloc_init(&alloc, 0);
+        rw_world_config config = {.alloc = &alloc};
+        rw_world* world;
+        rw_scene scene;
+        rw_scene_init(&scene);
+        scene.solver.rigid = dae ? RW_SOLVER_DAE : RW_SOLVER_XPBD;
+        rw_body_desc bar = dae_rig_body("bar", 2, (rw_vec3){0.01, 0.2, 0.2}, (rw_vec3){0.5, 0, 0},
+                                        rw_quat_identity());
+        rw_joint_desc joint;
+        rw_scene_init_joint(&joint);
+        snprintf(joint.name, sizeof joint.name, "hinge");
+        snprintf(joint.child, sizeof joint.child, "bar");
+        joint.type = RW_JOINT_REVOLUTE;
+        rw_quat_store(joint.parent_frame.rotation, dae_rig_z_to(0, -1, 0));
+        rw_quat_store(joint.child_frame.rotation, dae_rig_z_to(0, -1, 0));
+        joint.child_frame.position[0] = -0.5;
+        scene.bodies = &bar;
+        scene.body_count = 1;
+        scene.joints = &joint;
+        scene.joint_count = 1;
+        assert_int_equal(rw_world_create_from_scene(&config, &scene, &world, &error), RW_STATUS_OK);
+        rw_arena arena;
+        rw_arena_init(&arena, &alloc);
+        rw_world_dynamics_answer answer;
+        rw_world_dynamics_question question = {.kind = RW_WORLD_DYNAMICS_MASS_MATRIX};
+        assert_int_equal(rw_world_dynamics_ask(world, &question, &arena, &answer, &error),
+                         RW_STATUS_OK);
+        double inertia = 0.2 + 2 * 0.25;
+        assert_int_equal(answer.rate_count, 1);
+        assert_string_equal(answer.joints[0], "hinge");
+        rw_assert_near(answer.values[0], inertia, 1e-14);
+        question.kind = RW_WORLD_DYNAMICS_FORWARD;
+        assert_int_equal(rw_world_dynamics_ask(world, &question, &arena, &answer, &error),
+                         RW_STATUS_OK);
+        rw_assert_near(answer.values[0], -2 * 9.81 * 0.5 / inertia, 1e-12);
+        double two = 2.0;
+        question.kind = RW_WORLD_DYNAMICS_INVERSE;
+        question.input = (rw_doubles){&two, 1};
+        assert_int_equal(rw_world_dynamics_ask(world, &question, &arena, &answer, &error),
+                         RW_STATUS_OK);
+        rw_assert_near(answer.values[0], 2 * inertia + 2 * 9.81 * 0.5, 1e-12);
+        double three[3] = {0};
+        question.input = (rw_doubles){three, 3};
+        assert_int_equal(rw_world_dynamics_ask(world, &question, &arena, &answer, &error),
+                         RW_STATUS_INVALID_ARGUMENT);
+        question = (rw_world_dynamics_question){.kind = RW_WORLD_DYNAMICS_JACOBIAN,
+                                                .point = {0.5, 0, 0}};
+        assert_int_equal(rw_world_dynamics_ask(world, &question, &arena, &answer, &error),
+                         RW_STATUS_OK);
+        const double expected[6] = {0, 0, 1, 0, -1, 0};
+        for (int i = 0; i < 6; i++)
+            rw_assert_near(answer.values[i], expected[i], 1e-14);
+        rw_arena_finish(&arena);
+        rw_world_destroy(world);
+        rw_alloc_finish(&alloc);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_dynamics_of_inverse_dynamics_gives_the_accelerations),
         cmocka_unit_test(mass_matrix_is_symmetric_and_is_inverse_dynamics_difference),
+        cmocka_unit_test(a_world_answers_for_either_rigid_solver),
         cmocka_unit_test(jacobian_gives_a_points_velocity_from_the_rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
