@@ -363,11 +363,20 @@ static void finish_wrench(rw_fe_rods* self, rw_fe_rod* rod, const rw_fe_hold* ho
             sum[k] += force[6 * local + k];
         }
     }
-    if (hold->stiffness > 0) {
+    for (int32_t m = 0; m < rod->hold_count; m++) {
+        // A spring at the same node takes its share; a compliant attachment is that spring.
+        const rw_fe_hold* other = &self->holds[rod->hold_first + m];
         double increment[6];
-        rw_fe_rods_private_hold_increment(self, rod, hold, increment);
+        if (other->stiffness == 0 || other->node != hold->node ||
+            (hold->stiffness > 0 && other != hold)) {
+            continue;
+        }
+        rw_fe_rods_private_hold_increment(self, rod, other, increment);
         for (int k = 0; k < 6; k++) {
-            sum[k] = -hold->stiffness * increment[k];
+            double pull = rw_fe_rods_private_is_active_row(other, k)
+                              ? other->stiffness * increment[k]
+                              : 0;
+            sum[k] = other == hold ? -pull : sum[k] + pull;
         }
     }
     // `sum` is minus the residual, i.e. what is missing for balance; the hold supplies its opposite.

@@ -117,6 +117,36 @@ static void what_the_rods_cannot_do_is_refused_with_its_path(void** state) {
     xpbd_rig_close(rig);
 }
 
+static void a_node_is_held_rigidly_once(void** state) {
+    (void)state;
+    for (int soft = 0; soft < 2; soft++) {
+        xpbd_rig* rig = xpbd_rig_open(1e-3, 3);
+        xpbd_rig_gravity(rig, 0, 0, -9.81);
+        xpbd_rig_rod(rig, "rod", 1, 4, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.03, 1000, 5e6,
+                     0.3);
+        xpbd_rig_body(rig, "b", 1, rw_vec3_make(1e-2, 1e-2, 1e-2), rw_vec3_make(1, 0, 0));
+        xpbd_rig_attach(rig, "clamp", RW_ATTACH_CLAMP, "rod", 0, "");
+        xpbd_rig_attach(rig, "pin", RW_ATTACH_PIN, "rod", 1, "")->compliance = soft ? 1e-6 : 0;
+        xpbd_rig_attach(rig, "hook", RW_ATTACH_CLAMP, "rod", 1, "b");
+        rw_status status = xpbd_rig_try_start(rig);
+        if (!soft) {
+            assert_int_equal(status, RW_STATUS_INVALID_ARGUMENT);
+            assert_string_equal(rig->error.path, "attachments[2].node");
+            assert_non_null(strstr(rig->error.text, "'pin'"));
+        } else {
+            // The pin carries body and rod, through the node that the body holds.
+            assert_int_equal(status, RW_STATUS_OK);
+            xpbd_rig_run(rig, 2000);
+            rw_assert_near(xpbd_rig_vector(rig, "body/b/position").z, 0, 1e-3);
+            double pin = xpbd_rig_vector(rig, "attachment/pin/force").z;
+            double hook = xpbd_rig_vector(rig, "attachment/hook/force").z;
+            assert_true(pin > 9.81);
+            assert_true(hook < 0 && hook > -20);
+        }
+        xpbd_rig_close(rig);
+    }
+}
+
 static void an_element_that_turns_too_far_faults_the_session_by_name(void** state) {
     (void)state;
     xpbd_rig* rig = xpbd_rig_open(1e-3, 2);
@@ -141,6 +171,7 @@ int main(void) {
         cmocka_unit_test(a_restored_world_continues_bit_for_bit),
         cmocka_unit_test(nodes_weigh_what_the_rod_weighs),
         cmocka_unit_test(what_the_rods_cannot_do_is_refused_with_its_path),
+        cmocka_unit_test(a_node_is_held_rigidly_once),
         cmocka_unit_test(an_element_that_turns_too_far_faults_the_session_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
