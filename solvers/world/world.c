@@ -110,6 +110,7 @@ void rw_world_destroy(rw_world* world) {
         rw_buffer_finish(&world->undo[i]);
         rw_drive_finish(&world->drive[i], world->alloc);
     }
+    rw_alloc_free(world->alloc, world->node_is_held);
     rw_alloc_free(world->alloc, world->body_force);
     rw_alloc_free(world->alloc, world->body_torque);
     rw_alloc_free(world->alloc, world->node_force);
@@ -349,6 +350,37 @@ static rw_status resolve_attachment(rw_world* world, rw_error* error) {
     return RW_STATUS_OK;
 }
 
+// Two attachments on one node would contradict each other, and one of them would silently win.
+static rw_status refuse_held_node(rw_world* world, rw_error* error) {
+    const rw_model* model = &world->model;
+    const rw_attachment* items = model->attachments.items;
+    int32_t newest = model->attachments.count - 1;
+    size_t bytes = (size_t)world->capacity[RW_DOMAIN_NODE];
+    if (!world->holds_are_known || rw_alloc_size(world->node_is_held) < bytes) {
+        uint8_t* held = rw_alloc_get(world->alloc, bytes);
+        if (held == NULL) {
+            RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory for the attachments' nodes");
+        }
+        rw_alloc_free(world->alloc, world->node_is_held);
+        world->node_is_held = held;
+        for (int32_t i = 0; i < newest; i++) {
+            held[model->rods.items[items[i].rod].node_first + items[i].node] = 1;
+        }
+        world->holds_are_known = true;
+    }
+    int32_t rod = items[newest].rod, node = items[newest].node;
+    if (world->node_is_held[model->rods.items[rod].node_first + node] == 0) {
+        return RW_STATUS_OK;
+    }
+    int32_t other = 0;
+    while (items[other].rod != rod || items[other].node != node) {
+        other++;
+    }
+    RW_FAIL(error, ALREADY_EXISTS, items[newest].desc.has_node ? "node" : "s",
+            "node %d of rod '%s' is already held by attachment '%s'", node,
+            model->rods.items[rod].desc.name, items[other].desc.name);
+}
+
 rw_status rw_world_create_attachment(rw_world* world, const rw_attachment_desc* desc, rw_id* id,
                                      rw_error* error) {
     // Where a node's frame is, the rod solver knows once it has seen the rods.
@@ -358,11 +390,14 @@ rw_status rw_world_create_attachment(rw_world* world, const rw_attachment_desc* 
         world->rods_are_prepared = true;
     }
     RW_TRY(rw_model_add_attachment(&world->model, desc, id, error));
-    rw_status status = resolve_attachment(world, error);
+    rw_status status = refuse_held_node(world, error);
+    status = status == RW_STATUS_OK ? resolve_attachment(world, error) : status;
     if (status != RW_STATUS_OK) {
         rw_model_remove_last(&world->model, RW_KIND_ATTACHMENT);
         return status;
     }
+    const rw_attachment* made = &world->model.attachments.items[world->model.attachments.count - 1];
+    world->node_is_held[world->model.rods.items[made->rod].node_first + made->node] = 1;
     topology_changed(world);
     return RW_STATUS_OK;
 }
@@ -417,6 +452,7 @@ rw_status rw_world_remove(rw_world* world, rw_kind kind, int32_t index, bool cas
                 world->rods_are_prepared = false;
             }
         }
+        world->holds_are_known = false;
         rw_model_removal_apply(&world->model, &plan);
         topology_changed(world);
     }

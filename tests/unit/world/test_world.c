@@ -252,6 +252,34 @@ static void removing_a_rod_keeps_the_others_moving_as_without_it(void** state) {
     rw_world_destroy(world);
 }
 
+static void second_attachment_on_a_node_is_refused(void** state) {
+    (void)state;
+    rw_world_scenes scenes;
+    rw_world_scenes_mixed(&scenes);
+    rw_world* world = load(rw_world_scenes_mixed);
+    rw_error error;
+    rw_id id;
+    rw_attachment_desc second = scenes.attachments[1];
+    snprintf(second.name, sizeof second.name, "second");
+    second.kind = RW_ATTACH_PIN;
+    second.body[0] = '\0';
+    uint64_t before = hash_of(world);
+    assert_int_equal(rw_world_create_attachment(world, &second, &id, &error),
+                     RW_STATUS_ALREADY_EXISTS);
+    assert_string_equal(error.path, "s");
+    assert_non_null(strstr(error.text, "left"));
+    assert_true(hash_of(world) == before);
+    // The node is free again once the first has gone, also after the rows have moved.
+    int32_t index;
+    assert_int_equal(rw_world_find(world, RW_KIND_ATTACHMENT, 0, "left", &index, &error),
+                     RW_STATUS_OK);
+    assert_int_equal(rw_world_remove(world, RW_KIND_ATTACHMENT, index, false, &error),
+                     RW_STATUS_OK);
+    assert_int_equal(rw_world_create_attachment(world, &second, &id, &error), RW_STATUS_OK);
+    run(world, 5);
+    rw_world_destroy(world);
+}
+
 // ---- Signals -----------------------------------------------------------------------------------
 
 static rw_status resolve(rw_world* world, const char* glob, rw_signal_set* set, rw_error* error) {
@@ -572,6 +600,7 @@ int main(void) {
         cmocka_unit_test(failing_the_nth_allocation_leaks_nothing_for_every_n),
         cmocka_unit_test(removing_a_body_keeps_the_others_and_names_dependents),
         cmocka_unit_test(removing_a_rod_keeps_the_others_moving_as_without_it),
+        cmocka_unit_test(second_attachment_on_a_node_is_refused),
         cmocka_unit_test(globs_match_one_part_and_come_in_creation_order),
         cmocka_unit_test(every_signal_reads_finite_values),
         cmocka_unit_test(signals_resolved_before_a_topology_change_are_refused),
