@@ -350,7 +350,14 @@ static rw_status resolve_attachment(rw_world* world, rw_error* error) {
     return RW_STATUS_OK;
 }
 
-// Two attachments on one node would contradict each other, and one of them would silently win.
+static void mark_held(const rw_model* model, const rw_attachment* attachment, uint8_t* held) {
+    if (attachment->desc.compliance == 0) {
+        held[model->rods.items[attachment->rod].node_first + attachment->node] = 1;
+    }
+}
+
+// Two rigid attachments on one node would contradict each other, and one of them would silently win.
+// Compliant ones are springs: any number may pull.
 static rw_status refuse_held_node(rw_world* world, rw_error* error) {
     const rw_model* model = &world->model;
     const rw_attachment* items = model->attachments.items;
@@ -364,21 +371,23 @@ static rw_status refuse_held_node(rw_world* world, rw_error* error) {
         rw_alloc_free(world->alloc, world->node_is_held);
         world->node_is_held = held;
         for (int32_t i = 0; i < newest; i++) {
-            held[model->rods.items[items[i].rod].node_first + items[i].node] = 1;
+            mark_held(model, &items[i], held);
         }
         world->holds_are_known = true;
     }
     int32_t rod = items[newest].rod, node = items[newest].node;
-    if (world->node_is_held[model->rods.items[rod].node_first + node] == 0) {
+    if (items[newest].desc.compliance > 0 || world->node_is_held[model->rods.items[rod].node_first + node] == 0) {
         return RW_STATUS_OK;
     }
     int32_t other = 0;
-    while (items[other].rod != rod || items[other].node != node) {
+    while (items[other].rod != rod || items[other].node != node ||
+           items[other].desc.compliance > 0) {
         other++;
     }
-    RW_FAIL(error, ALREADY_EXISTS, items[newest].desc.has_node ? "node" : "s",
-            "node %d of rod '%s' is already held by attachment '%s'", node,
-            model->rods.items[rod].desc.name, items[other].desc.name);
+    RW_FAIL(error, INVALID_ARGUMENT, items[newest].desc.has_node ? "node" : "s",
+            "'%s' holds node %d of the rod already: give one of the two a compliance, or connect "
+            "the bodies by a joint",
+            items[other].desc.name, node);
 }
 
 rw_status rw_world_create_attachment(rw_world* world, const rw_attachment_desc* desc, rw_id* id,
@@ -396,8 +405,9 @@ rw_status rw_world_create_attachment(rw_world* world, const rw_attachment_desc* 
         rw_model_remove_last(&world->model, RW_KIND_ATTACHMENT);
         return status;
     }
-    const rw_attachment* made = &world->model.attachments.items[world->model.attachments.count - 1];
-    world->node_is_held[world->model.rods.items[made->rod].node_first + made->node] = 1;
+    mark_held(&world->model,
+              &world->model.attachments.items[world->model.attachments.count - 1],
+              world->node_is_held);
     topology_changed(world);
     return RW_STATUS_OK;
 }

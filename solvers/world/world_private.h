@@ -42,7 +42,7 @@ struct rw_world {
     uint64_t prepared_topology, prepared_parameters;
     uint32_t prepared_substeps;
     bool rods_are_prepared; // the rod solver has seen all rods
-    uint8_t* node_is_held;  // by an attachment (nodes); valid while holds_are_known
+    uint8_t* node_is_held;  // by a rigid attachment (nodes); valid while holds_are_known
     bool holds_are_known;
     bool needs_assembly;    // joints were created that the bodies may not meet yet
     rw_fault fault;

@@ -96,26 +96,6 @@ rw_status rw_fe_rods_admit(const rw_fe_rods* self, const rw_rod_desc* desc, int3
     return RW_STATUS_OK;
 }
 
-rw_status rw_fe_rods_admit_attachment(const rw_fe_rods* self, const rw_attachment_desc* desc,
-                                      rw_error* error) {
-    if (desc->kind == RW_ATTACH_PIN_SEGMENT) {
-        RW_FAIL(error, UNIMPLEMENTED, "kind", "PIN_SEGMENT is for the SCR solver: use CLAMP");
-    }
-    int32_t last = self->model->attachments.count - 1;
-    const rw_attachment* added = &self->model->attachments.items[last];
-    for (int32_t i = 0; i < last && desc->compliance == 0; i++) {
-        const rw_attachment* other = &self->model->attachments.items[i];
-        if (other->rod == added->rod && other->node == added->node &&
-            other->desc.compliance == 0) {
-            RW_FAIL(error, INVALID_ARGUMENT, "node",
-                    "'%s' holds node %d of the rod already: give one of the two a compliance, or "
-                    "connect the bodies by a joint",
-                    other->desc.name, added->node);
-        }
-    }
-    return RW_STATUS_OK;
-}
-
 // ---- Prepare -----------------------------------------------------------------------------------
 
 // Row-sum lumping (seed 000, section 6.3.6): the share of each node in its element.

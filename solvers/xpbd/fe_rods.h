@@ -32,11 +32,6 @@ void rw_fe_rods_set_full_quadrature(rw_fe_rods* rods, bool full);
 rw_status rw_fe_rods_admit(const rw_fe_rods* rods, const rw_rod_desc* desc, int32_t* frame_count,
                            int32_t* element_count, rw_error* error);
 
-// Refuses PIN_SEGMENT (UNIMPLEMENTED), and a second rigid attachment of one node (INVALID_ARGUMENT): both
-// would prescribe it. The attachment is the model's newest.
-rw_status rw_fe_rods_admit_attachment(const rw_fe_rods* rods, const rw_attachment_desc* desc,
-                                      rw_error* error);
-
 // Rebuilds elements, masses and rest strains. RESOURCE_EXHAUSTED.
 rw_status rw_fe_rods_prepare(rw_fe_rods* rods, rw_error* error);
 

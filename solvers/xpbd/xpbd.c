@@ -53,7 +53,11 @@ static rw_status admit_rod(void* self, const rw_rod_desc* desc, int32_t* frame_c
 }
 
 static rw_status admit_attachment(void* self, const rw_attachment_desc* desc, rw_error* error) {
-    return rw_fe_rods_admit_attachment(((xpbd*)self)->rods, desc, error);
+    (void)self;
+    if (desc->kind == RW_ATTACH_PIN_SEGMENT) {
+        RW_FAIL(error, UNIMPLEMENTED, "kind", "PIN_SEGMENT is for the SCR solver: use CLAMP");
+    }
+    return RW_STATUS_OK;
 }
 
 static void init_frames(void* self, const rw_rod* rod, const double* node_positions,

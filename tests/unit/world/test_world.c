@@ -265,7 +265,7 @@ static void second_attachment_on_a_node_is_refused(void** state) {
     second.body[0] = '\0';
     uint64_t before = hash_of(world);
     assert_int_equal(rw_world_create_attachment(world, &second, &id, &error),
-                     RW_STATUS_ALREADY_EXISTS);
+                     RW_STATUS_INVALID_ARGUMENT);
     assert_string_equal(error.path, "s");
     assert_non_null(strstr(error.text, "left"));
     assert_true(hash_of(world) == before);

@@ -131,7 +131,7 @@ static void a_node_is_held_rigidly_once(void** state) {
         rw_status status = xpbd_rig_try_start(rig);
         if (!soft) {
             assert_int_equal(status, RW_STATUS_INVALID_ARGUMENT);
-            assert_string_equal(rig->error.path, "attachments[2].node");
+            assert_string_equal(rig->error.path, "attachments[2].s");
             assert_non_null(strstr(rig->error.text, "'pin'"));
         } else {
             // The pin carries body and rod, through the node that the body holds.
