@@ -4,6 +4,7 @@
 //   Batch:        next -> route -> [session] -> child_done -> next ... -> answer
 //   BatchAdvance: route N -> [N sessions on all workers] -> entry_done x N -> answer
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/frame.h"
@@ -364,8 +365,34 @@ static rw_status send_entry(batch_advance* job, uint32_t index, uint32_t* input_
     return RW_STATUS_OK;
 }
 
+static int compare_ids(const void* a, const void* b) {
+    uint64_t x = *(const uint64_t*)a, y = *(const uint64_t*)b;
+    return x < y ? -1 : x > y;
+}
+
+// A session twice would make its second row depend on the first.
+static rw_status check_each_once(batch_advance* job, rw_error* error) {
+    const rw_wire_array sessions = job->request.command.batch_advance.sessions;
+    uint64_t* ids = rw_arena_array(&job->arena, job->count, sizeof *ids);
+    if (ids == NULL) {
+        RW_FAIL(error, RESOURCE_EXHAUSTED, "", "out of memory");
+    }
+    for (uint32_t i = 0; i < job->count; i++) {
+        ids[i] = rw_wire_u64(sessions, i);
+    }
+    qsort(ids, job->count, sizeof *ids, compare_ids);
+    for (uint32_t i = 1; i < job->count; i++) {
+        if (ids[i] == ids[i - 1]) {
+            RW_FAIL(error, INVALID_ARGUMENT, "sessions", "must hold each id once, got %llu twice",
+                    (unsigned long long)ids[i]);
+        }
+    }
+    return RW_STATUS_OK;
+}
+
 static rw_status make_entries(batch_advance* job, rw_error* error) {
     const rw_pb_BatchAdvance* asked = &job->request.command.batch_advance;
+    RW_TRY(check_each_once(job, error));
     if (asked->actuate.count != 0 && asked->actuate.count != job->count) {
         RW_FAIL(error, INVALID_ARGUMENT, "actuate", "must hold %u handles or none, got %u",
                 job->count, asked->actuate.count);

@@ -19,7 +19,7 @@
 typedef struct signal_entry {
     const char* group; // "world", "body", "joint", "rod", "attachment"
     const char* path;  // "node/I/position"
-    const char* unit;
+    const char* unit;  // "": depends on the joint type
     const char* frame;
     int32_t width; // 0: depends on the joint type
 } signal_entry;
@@ -43,9 +43,9 @@ typedef struct signal_entry {
     X(BODY_ANGULAR_VELOCITY_WORLD, "body", "angular_velocity_world", "rad/s", "world", 3)          \
     X(BODY_COM_POSITION, "body", "com_position", "m", "world", 3)                                  \
     X(BODY_COM_VELOCITY, "body", "com_velocity", "m/s", "world", 3)                                \
-    X(JOINT_COORDINATE, "joint", "coordinate", "m|rad", "joint", 0)                                \
-    X(JOINT_RATE, "joint", "rate", "m/s|rad/s", "joint", 0)                                        \
-    X(JOINT_EFFORT, "joint", "effort", "N|N m", "joint", 0)                                        \
+    X(JOINT_COORDINATE, "joint", "coordinate", "", "joint", 0)                                \
+    X(JOINT_RATE, "joint", "rate", "", "joint", 0)                                        \
+    X(JOINT_EFFORT, "joint", "effort", "", "joint", 0)                                        \
     X(JOINT_REACTION_FORCE, "joint", "reaction_force", "N", "world", 3)                            \
     X(JOINT_REACTION_TORQUE, "joint", "reaction_torque", "N m", "world", 3)                        \
     X(JOINT_VIOLATION, "joint", "violation", "m, rad", "", 2)                                      \
@@ -115,11 +115,31 @@ typedef struct collector {
     int64_t width;
 } collector;
 
+// Units of a joint's coordinates, rates and efforts, in their order where they differ.
+static const char* joint_unit(rw_joint_type type, int32_t kind) {
+    static const char* const units[][3] = {
+        [RW_JOINT_FIXED] = {"1", "1", "1"},
+        [RW_JOINT_REVOLUTE] = {"rad", "rad/s", "N m"},
+        [RW_JOINT_PRISMATIC] = {"m", "m/s", "N"},
+        [RW_JOINT_CYLINDRICAL] = {"m, rad", "m/s, rad/s", "N, N m"},
+        [RW_JOINT_PLANAR] = {"m, m, rad", "m/s, m/s, rad/s", "N, N, N m"},
+        [RW_JOINT_UNIVERSAL] = {"rad", "rad/s", "N m"},
+        [RW_JOINT_SPHERICAL] = {"1", "rad/s", "N m"},
+        [RW_JOINT_DISTANCE] = {"1", "1", "1"},
+    };
+    return units[type][kind - SIGNAL_JOINT_COORDINATE];
+}
+
+static const char* unit_of(const rw_world* world, int32_t kind, int32_t object) {
+    const char* unit = signal_table[kind].unit;
+    return unit[0] != '\0' ? unit : joint_unit(world->model.joints.items[object].desc.type, kind);
+}
+
 static void collect(collector* to, int32_t kind, int32_t object, int32_t part, double s,
                     int32_t width, const char* name) {
     if (to->items != NULL) {
         rw_signal* signal = &to->items[to->count];
-        *signal = (rw_signal){.unit = signal_table[kind].unit,
+        *signal = (rw_signal){.unit = unit_of(to->world, kind, object),
                               .frame = signal_table[kind].frame,
                               .kind = kind,
                               .object = object,

@@ -489,6 +489,31 @@ static void a_batch_can_be_cancelled(void** state) {
     rw_daemon_disconnect(&client);
 }
 
+static void batch_advance_takes_each_session_once(void** state) {
+    (void)state;
+    rw_daemon_client client;
+    rw_pb_Response response;
+    rw_daemon_greet(&daemon_, &client);
+    uint64_t sessions[3];
+    sessions[0] = open_session(&client, "", 1);
+    sessions[1] = open_session(&client, "", 1);
+    sessions[2] = sessions[0];
+    rw_pb_Request request = for_session(0, rw_pb_Request_batch_advance_tag);
+    request.command.batch_advance.sessions = rw_wire_from_u64(sessions, 3);
+    assert_int_equal(rw_daemon_call(&client, &request, &response),
+                     rw_pb_Status_Code_INVALID_ARGUMENT);
+    assert_string_equal(response.path, "sessions");
+    // Nobody went a step.
+    request.command.batch_advance.sessions = rw_wire_from_u64(sessions, 2);
+    assert_int_equal(rw_daemon_call(&client, &request, &response), rw_pb_Status_Code_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(rw_wire_u64(response.result.batch_advance.steps, i), 1);
+    }
+    close_session(&client, sessions[0]);
+    close_session(&client, sessions[1]);
+    rw_daemon_disconnect(&client);
+}
+
 static void batch_advance_steps_many_sessions_with_errors_per_entry(void** state) {
     (void)state;
     enum { COUNT = 20 };
@@ -779,6 +804,7 @@ int main(void) {
         cmocka_unit_test(handles_end_with_their_topology),
         cmocka_unit_test(batch_runs_in_order_and_stops_on_error),
         cmocka_unit_test(a_batch_can_be_cancelled),
+        cmocka_unit_test(batch_advance_takes_each_session_once),
         cmocka_unit_test(batch_advance_steps_many_sessions_with_errors_per_entry),
         cmocka_unit_test(a_restored_session_continues_bit_for_bit),
         cmocka_unit_test(forks_go_on_bit_for_bit_and_apart),

@@ -553,3 +553,18 @@ def test_the_daemon_ends_orderly_and_its_folder_goes():
     with pytest.raises(ropewalk.Unavailable):
         client.ping()
     assert daemon.stop() is None
+
+
+def test_units_of_a_joint_are_those_of_its_type(session):
+    body = {"mass": 1, "inertia": [1, 1, 1, 0, 0, 0]}
+    types = {"REVOLUTE": "rad", "PRISMATIC": "m", "CYLINDRICAL": "m, rad", "PLANAR": "m, m, rad", "SPHERICAL": "1"}
+    session.load_scene(
+        {
+            "bodies": [{"name": name, **body} for name in types],
+            "joints": [{"name": name, "type": name, "child": name} for name in types],
+        }
+    )
+    layout = session.call("observe", {"signals": ["joint/*/coordinate", "joint/*/effort"]}).observe.layout
+    units = {entry.signal: entry.unit for entry in layout}
+    assert {name: units[f"joint/{name}/coordinate"] for name in types} == types
+    assert units["joint/REVOLUTE/effort"] == "N m" and units["joint/CYLINDRICAL/effort"] == "N, N m"
