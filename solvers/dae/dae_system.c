@@ -246,19 +246,24 @@ static void write_mass(rw_dae_system* s, int32_t d, const void* context) {
     (void)context;
     const rw_bodies* bodies = &s->model->bodies;
     int32_t b = s->body_of[d];
-    rw_mat3 inertia = rw_mat3_symmetric(bodies->inertia + 6 * b), r = s->pose[b].rotation;
-    inertia = rw_mat3_mul_transpose(rw_mat3_mul(r, inertia), r);
-    // R J R' is symmetric up to rounding; the factorisation wants it exactly so.
-    inertia.m[0][1] = inertia.m[1][0];
-    inertia.m[0][2] = inertia.m[2][0];
-    inertia.m[1][2] = inertia.m[2][1];
+    // R J R', six entries: symmetric to the bit, as the factorisation wants it.
+    const double* j = bodies->inertia + 6 * (int64_t)b;
+    const rw_mat3* r = &s->pose[b].rotation;
+    rw_mat3 inertia;
+    for (int i = 0; i < 3; i++) {
+        double x = r->m[i][0] * j[0] + r->m[i][1] * j[3] + r->m[i][2] * j[4];
+        double y = r->m[i][0] * j[3] + r->m[i][1] * j[1] + r->m[i][2] * j[5];
+        double z = r->m[i][0] * j[4] + r->m[i][1] * j[5] + r->m[i][2] * j[2];
+        for (int k = 0; k <= i; k++)
+            inertia.m[i][k] = inertia.m[k][i] = x * r->m[k][0] + y * r->m[k][1] + z * r->m[k][2];
+    }
     s->inertia[d] = inertia;
     double* m = rw_kkt_mass(s->kkt, d);
     memset(m, 0, 36 * sizeof *m);
     for (int i = 0; i < 3; i++) {
         m[7 * i] = bodies->mass[b];
-        for (int j = 0; j < 3; j++)
-            m[6 * (3 + i) + 3 + j] = inertia.m[i][j];
+        for (int k = 0; k < 3; k++)
+            m[6 * (3 + i) + 3 + k] = inertia.m[i][k];
     }
     if (s->added_mass)
         for (int i = 0; i < 36; i++)

@@ -150,6 +150,22 @@ INLINE void subtract_apply_transpose(int n, int d, double* restrict z, const dou
     }
 }
 
+// block (m x 6, column major) = rows (m x 6, row major).
+INLINE void load_transposed(int m, int unused, double* restrict block,
+                            const double* restrict rows) {
+    (void)unused;
+    UNROLL for (int j = 0; j < 6; j++)
+        UNROLL for (int i = 0; i < m; i++)
+            block[j * PADDED(m) + i] = rows[i * 6 + j];
+}
+
+// Copies a 6 x 6 block (a call or a string instruction costs more than the copy).
+INLINE void copy_block(double* restrict to, const double* restrict from) {
+    pair* pt = (pair*)to;
+    const pair* pf = (const pair*)from;
+    _Pragma("GCC unroll 18") for (int i = 0; i < 18; i++) pt[i] = pf[i];
+}
+
 // Calls kernel(n, d, ...) with constant arguments for body against joint, generically otherwise.
 #define DISPATCH(kernel, n, d, ...)                                                                \
     switch ((n) * 8 + (d)) {                                                                       \
@@ -532,7 +548,7 @@ static void load_column(rw_kkt* s, int32_t n) {
     double *a = s->diagonal + 36 * (size_t)n, *pivot = s->pivot + 6 * (size_t)n;
     int d = s->dim[n];
     if (b >= 0) {
-        memcpy(a, s->mass + 36 * (size_t)b, 36 * sizeof *a);
+        copy_block(a, s->mass + 36 * (size_t)b);
         for (int i = 0; i < 6; i++)
             pivot[i] = a[7 * i];
     } else {
@@ -555,9 +571,7 @@ static void load_column(rw_kkt* s, int32_t n) {
             memcpy(block, rows, sizeof(double) * (size_t)(6 * d));
             continue;
         }
-        for (int j = 0; j < 6; j++)
-            for (int i = 0; i < m; i++)
-                block[j * PADDED(m) + i] = rows[i * 6 + j];
+        DISPATCH_SQUARE(load_transposed, m, block, rows)
     }
 }
 
