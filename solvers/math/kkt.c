@@ -61,8 +61,20 @@ struct rw_kkt {
 // Columns are padded to an even length with zeros, so that every kernel works on whole pairs. A sum
 // is formed first and then subtracted; its order is fixed, in scalars and in pairs alike.
 
+// Unrolling is for speed only; with a sanitizer's checks in every line the unrolled kernels take
+// clang an hour to compile.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(IS_SANITIZED)
+#define INLINE static inline
+#define UNROLL
+#else
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 6")
+#endif
 
 typedef double pair __attribute__((vector_size(16), may_alias));
 
