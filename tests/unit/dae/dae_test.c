@@ -354,6 +354,57 @@ static void setting_a_joint_of_a_loop_closes_the_loop_with_it_held(void** state)
     dae_rig_close(&rig);
 }
 
+static void a_driven_body_carries_what_hangs_on_it(void** state) {
+    (void)state;
+    // z = 0.1 sin(2 pi t), and a turn of 0.5 sin(2 pi t) about x: the load's reaction is m (a - g).
+    const rw_integrator integrators[] = {RW_INTEGRATOR_RK4, RW_INTEGRATOR_RK45, RW_INTEGRATOR_BDF};
+    for (int k = 0; k < 3; k++) {
+        dae_rig rig;
+        dae_rig_open(&rig, integrators[k], 1e-3);
+        rw_body_desc platform = dae_rig_body("platform", 1, (rw_vec3){1, 1, 1}, rw_vec3_zero(),
+                                             rw_quat_identity());
+        platform.kind = RW_BODY_KINEMATIC;
+        dae_rig_add_body(&rig, &platform);
+        rw_body_desc load = dae_rig_body("load", 2, (rw_vec3){0.1, 0.1, 0.1}, (rw_vec3){0, 0.5, 0},
+                                         rw_quat_identity());
+        dae_rig_add_body(&rig, &load);
+        rw_joint_desc d = dae_rig_joint(&rig, "weld", RW_JOINT_FIXED, "platform", "load",
+                                        rw_vec3_zero(), rw_quat_identity());
+        dae_rig_add_joint(&rig, &d);
+        rw_input_desc input;
+        rw_id id;
+        const double amplitude[6] = {0, 0, 0.1, 0.5, 0, 0};
+        rw_scene_init_input(&input);
+        snprintf(input.name, sizeof input.name, "shake");
+        snprintf(input.target, sizeof input.target, "body/platform");
+        input.kind = RW_INPUT_SINE;
+        input.amplitude = (rw_doubles){amplitude, 6};
+        input.frequency = 1;
+        assert_int_equal(rw_model_add_input(&rig.model, &input, &id, &rig.error), RW_STATUS_OK);
+        dae_rig_start(&rig);
+        // The scene starts at rest, the input does not: start on its velocities.
+        const double w = 2 * PI;
+        rw_vec3_store(rig.from.body_linear_velocity + 3, (rw_vec3){0, 0, 0.1 * w + 0.25 * w});
+        rw_vec3_store(rig.from.body_angular_velocity + 3, (rw_vec3){0.5 * w, 0, 0});
+        for (int i = 1; i <= 10; i++) {
+            double t = 0.13 * i, s = sin(w * t), c = cos(w * t), wrench[6], violation[2];
+            dae_rig_run(&rig, t);
+            double a = 0.5 * s, rate = 0.5 * w * c, turn = -0.5 * w * w * s;
+            rw_vec3 arm = {0, 0.5 * cos(a), 0.5 * sin(a)};
+            rw_vec3 p = dae_rig_position(&rig, "load");
+            rw_assert_near(p.y, arm.y, 1e-9);
+            rw_assert_near(p.z, arm.z + 0.1 * s, 1e-9);
+            dae_rig_violation(&rig, violation);
+            rw_assert_near(violation[0], 0.0, 1e-13);
+            dae_rig_reaction(&rig, "weld", wrench);
+            rw_assert_near(wrench[1], 2 * (-turn * arm.z - rate * rate * arm.y), 1e-6);
+            rw_assert_near(wrench[2],
+                           2 * (9.81 - 0.1 * w * w * s + turn * arm.y - rate * rate * arm.z), 1e-6);
+        }
+        dae_rig_close(&rig);
+    }
+}
+
 static void a_warmed_up_step_allocates_nothing(void** state) {
     (void)state;
     for (int integrator = 0; integrator < 5; integrator++) {
@@ -640,6 +691,7 @@ int main(void) {
         cmocka_unit_test(a_mechanism_apart_is_assembled_or_refused_with_its_gap),
         cmocka_unit_test(setting_a_joint_moves_what_hangs_on_it),
         cmocka_unit_test(setting_a_joint_of_a_loop_closes_the_loop_with_it_held),
+        cmocka_unit_test(a_driven_body_carries_what_hangs_on_it),
         cmocka_unit_test(a_warmed_up_step_allocates_nothing),
         cmocka_unit_test(large_mechanisms_give_the_same_bits_for_any_worker_count),
         cmocka_unit_test(a_restored_mechanism_continues_bit_for_bit),
