@@ -322,6 +322,35 @@ static void released_gyroscope_nods_to_its_turning_point(void** state) {
     dae_rig_close(&rig);
 }
 
+// ---- A09 ----
+
+static void free_asymmetric_top_returns_after_its_period(void** state) {
+    (void)state;
+    // Landau & Lifshitz, Mechanics, sec. 37: period of omega and attitude after it.
+    const double period = 9.244135111235508;
+    const rw_integrator integrators[] = {RW_INTEGRATOR_RK4, RW_INTEGRATOR_RK45, RW_INTEGRATOR_BDF};
+    for (int k = 0; k < 3; k++) {
+        dae_rig rig;
+        dae_rig_open(&rig, integrators[k], period / 5000);
+        rig.model.gravity[2] = 0;
+        rw_body_desc top = dae_rig_body("top", 1, (rw_vec3){1, 2, 3}, rw_vec3_zero(),
+                                        rw_quat_identity());
+        rw_vec3_store(top.angular_velocity, (rw_vec3){1, 0.3, 0.8});
+        dae_rig_add_body(&rig, &top);
+        dae_rig_start(&rig);
+        dae_rig_run(&rig, period);
+        rw_quat q = dae_rig_rotation(&rig, "top");
+        rw_vec3 w = dae_rig_omega(&rig, "top");
+        const double got[7] = {w.x, w.y, w.z, q.w, q.x, q.y, q.z};
+        const double expected[7] = {1, 0.3, 0.8, 0.1144539119177799, -0.37230309290159014,
+                                    -0.22338185574095598, -0.8935274229638136};
+        double sign = q.w < 0 ? -1 : 1, tolerance = k == 2 ? 2e-6 : 1e-9;
+        for (int i = 0; i < 7; i++)
+            rw_assert_near(i < 3 ? got[i] : sign * got[i], expected[i], tolerance);
+        dae_rig_close(&rig);
+    }
+}
+
 // ---- A12 ----
 
 static void slider_crank_moves_as_its_closed_form(void** state) {
@@ -450,6 +479,7 @@ int main(void) {
         cmocka_unit_test(stiff_governor_follows_the_reduced_equations),
         cmocka_unit_test(heavy_tops_precess_steadily),
         cmocka_unit_test(released_gyroscope_nods_to_its_turning_point),
+        cmocka_unit_test(free_asymmetric_top_returns_after_its_period),
         cmocka_unit_test(slider_crank_moves_as_its_closed_form),
         cmocka_unit_test(passive_3rps_robot_follows_its_reference),
     };

@@ -579,6 +579,31 @@ static void a_restored_mechanism_continues_bit_for_bit(void** state) {
     }
 }
 
+static void the_integrator_can_change_between_steps(void** state) {
+    (void)state;
+    rw_alloc alloc;
+    rw_error error;
+    rw_alloc_init(&alloc, 0);
+    rw_world* world = make_world(&alloc, RW_INTEGRATOR_RK4);
+    rw_world* steady = make_world(&alloc, RW_INTEGRATOR_RK4);
+    const rw_integrator order[] = {RW_INTEGRATOR_BDF, RW_INTEGRATOR_RK45, RW_INTEGRATOR_RK4,
+                                   RW_INTEGRATOR_BDF, RW_INTEGRATOR_RK4};
+    for (int k = 0; k < 5; k++) {
+        rw_world_set set = {.has_solver = true, .solver = rw_world_model(world)->solver};
+        set.solver.dae.integrator = order[k];
+        set.solver.dae.relative_tolerance = set.solver.dae.absolute_tolerance = 1e-10;
+        assert_int_equal(rw_world_set_options(world, &set, &error), RW_STATUS_OK);
+        advance(world, 40);
+        advance(steady, 40);
+        for (int i = 0; i < 9; i++) // the same motion, whoever integrates it
+            rw_assert_near(rw_world_state(world)->body_position[i],
+                           rw_world_state(steady)->body_position[i], 1e-7);
+    }
+    rw_world_destroy(world);
+    rw_world_destroy(steady);
+    rw_alloc_finish(&alloc);
+}
+
 static void a_distance_taken_at_creation_survives_a_snapshot(void** state) {
     (void)state;
     rw_alloc alloc;
@@ -695,6 +720,7 @@ int main(void) {
         cmocka_unit_test(a_warmed_up_step_allocates_nothing),
         cmocka_unit_test(large_mechanisms_give_the_same_bits_for_any_worker_count),
         cmocka_unit_test(a_restored_mechanism_continues_bit_for_bit),
+        cmocka_unit_test(the_integrator_can_change_between_steps),
         cmocka_unit_test(a_distance_taken_at_creation_survives_a_snapshot),
         cmocka_unit_test(signals_answer_for_the_first_state_and_reactions_carry_the_weight),
         cmocka_unit_test(the_quota_is_an_answer_not_a_crash),
