@@ -153,6 +153,8 @@ void rw_http_stop(rw_reactor* reactor) {
     for (int i = 0; i < 8; i++) {
         uv_run(&reactor->loop, UV_RUN_NOWAIT);
     }
+    // On a loop that is not the library's own, the second call frees what the handles needed.
+    lws_context_destroy(reactor->http->context);
     rw_alloc_free(&reactor->host->alloc, reactor->http);
     reactor->http = NULL;
 }
