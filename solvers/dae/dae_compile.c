@@ -31,10 +31,11 @@ static rw_vec3 center_of(const rw_model* model, int32_t body) {
 static rw_status compile_bodies(rw_dae_system* s) {
     const rw_bodies* bodies = &s->model->bodies;
     int32_t n = s->body_count;
-    s->dynamic_of = array(s, n, sizeof *s->dynamic_of);
+    s->dynamic_of = array(s, n + 1, sizeof *s->dynamic_of);
     s->body_of = array(s, n, sizeof *s->body_of);
     if (!s->dynamic_of || !s->body_of)
         return RW_STATUS_RESOURCE_EXHAUSTED;
+    s->dynamic_of[n] = -1; // the world
     for (int32_t b = 0; b < n; b++) {
         s->dynamic_of[b] = -1;
         s->has_kinematic |= bodies->kind[b] == RW_BODY_KINEMATIC;
@@ -45,7 +46,7 @@ static rw_status compile_bodies(rw_dae_system* s) {
     }
     int64_t d = s->dynamic_count;
     s->pose = array(s, n + 1, sizeof *s->pose);
-    s->known = array(s, 6 * (int64_t)n, sizeof(double));
+    s->known = array(s, 6 * ((int64_t)n + 1), sizeof(double));
     s->inertia = array(s, d, sizeof *s->inertia);
     s->force = array(s, 3 * (int64_t)n, sizeof(double));
     s->torque = array(s, 3 * (int64_t)n, sizeof(double));
@@ -112,10 +113,12 @@ static rw_status compile_joints(rw_dae_system* s, graph_builder* g) {
         rw_joint_geometry* joint = &s->joints[k];
         rw_joint_geometry_init(joint, &from->desc, from->parent, from->child,
                           center_of(s->model, from->parent), center_of(s->model, from->child));
-        int32_t ends[2] = {from->parent, from->child};
+        if (joint->child < 0)
+            joint->child = s->body_count; // the world, as one more body that stands still
+        int32_t ends[2] = {joint->parent, joint->child};
         s->joint_constraint[k] = -1;
-        bool moves = s->dynamic_of[from->child] >= 0 ||
-                     (from->parent >= 0 && s->dynamic_of[from->parent] >= 0);
+        bool moves = s->dynamic_of[joint->child] >= 0 ||
+                     (joint->parent >= 0 && s->dynamic_of[joint->parent] >= 0);
         s->joint_slot[k][0] = s->joint_slot[k][1] = -1;
         if (!moves)
             continue;

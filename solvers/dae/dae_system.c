@@ -37,7 +37,7 @@ void rw_dae_system_joint_frames(const rw_dae_system* s, const rw_state* state, i
                                 rw_joint_pose pose[2], rw_joint_frames* frames) {
     const rw_joint_geometry* j = &s->joints[joint];
     pose[0] = rw_dae_system_pose(state, j->parent);
-    pose[1] = rw_dae_system_pose(state, j->child);
+    pose[1] = rw_dae_system_pose(state, j->child == s->body_count ? -1 : j->child);
     rw_joint_geometry_frames_at(j, &pose[0], &pose[1], frames);
 }
 

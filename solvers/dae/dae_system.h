@@ -23,7 +23,7 @@ struct rw_dae_system {
     const rw_model* model; // borrowed
     rw_arena arena;
     int32_t body_count, dynamic_count, joint_count, coupling_count;
-    int32_t* dynamic_of; // body -> place among the dynamic ones, -1
+    int32_t* dynamic_of; // body (or body_count, the world) -> place among the dynamic ones, -1
     int32_t* body_of;    // the inverse
     rw_joint_geometry* joints;
     int32_t* joint_constraint;    // constraint of the joint, -1 when no end can move
@@ -46,7 +46,7 @@ struct rw_dae_system {
     // At the loaded state:
     double time_s;
     rw_joint_pose* pose;  // (bodies + 1); the last is the world
-    double* known;      // accelerations of bodies that are driven (bodies x 6), 0 elsewhere
+    double* known;      // accelerations of bodies that are driven (bodies + 1 x 6), 0 elsewhere
     rw_mat3* inertia;   // about the centre of mass, world axes (dynamic)
     rw_joint_frames* frames; // (joints)
     rw_joint_row* rows;            // (joints x 6)

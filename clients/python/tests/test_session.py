@@ -566,3 +566,29 @@ def test_units_of_a_joint_are_those_of_its_type(session):
     units = {entry.signal: entry.unit for entry in layout}
     assert {name: units[f"joint/{name}/coordinate"] for name in types} == types
     assert units["joint/REVOLUTE/effort"] == "N m" and units["joint/CYLINDRICAL/effort"] == "N, N m"
+
+
+@pytest.mark.parametrize("rigid", ["XPBD", "DAE"])
+@pytest.mark.parametrize("kind", ["FIXED", "REVOLUTE", "PRISMATIC", "SPHERICAL", "DISTANCE"])
+def test_the_world_may_be_the_child_of_a_joint(session, rigid, kind):
+    turned = [math.sqrt(0.5), -math.sqrt(0.5), 0, 0]
+    on_body, on_world = ({"position": [x, 0, 0], "rotation": turned} for x in (-0.5, 0.5))
+    body = {"name": "bar", "mass": 1, "inertia": [0.1] * 3 + [0] * 3, "position": [1, 0, 0]}
+    ways = (
+        {"parent": "bar", "parent_frame": on_body, "child_frame": on_world},
+        {"child": "bar", "parent_frame": on_world, "child_frame": on_body},
+    )
+    seen = []
+    for way in ways:
+        joint = {"name": "joint", "type": kind, **way}
+        if kind == "DISTANCE":
+            joint["parent_frame"] = {"position": [0, 0, 0] if way.get("child") else [0.5, 0, 0]}
+            joint["child_frame"] = {"position": [0.5, 0, 0] if way.get("child") else [0, 0, 0]}
+        session.load_scene({"bodies": [body], "joints": [joint], "solver": {"rigid": rigid}})
+        session.step(200)
+        now = session.query_signals("body/bar/position", "joint/joint/reaction_force", "joint/joint/violation")
+        assert np.abs(now["joint/joint/violation"]).max() < 1e-9
+        seen.append(now)
+    assert np.allclose(seen[0]["body/bar/position"], seen[1]["body/bar/position"], atol=1e-9)
+    # What the parent does to the child is against what the child does to the parent.
+    assert np.allclose(seen[0]["joint/joint/reaction_force"], -seen[1]["joint/joint/reaction_force"], atol=1e-6)
