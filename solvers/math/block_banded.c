@@ -7,7 +7,8 @@
 #include "solvers/math/simd.h"
 
 // y[i] -= factor x[i]
-RW_SIMD_KERNEL void take_off(double* restrict y, double factor, const double* restrict x, int64_t count) {
+RW_SIMD_KERNEL void take_off(double* restrict y, double factor, const double* restrict x,
+                             int64_t count) {
     int64_t i = 0;
     for (; i + 4 <= count; i += 4) {
         *(rw_simd_four*)&y[i] -= factor * *(const rw_simd_four*)&x[i];
@@ -25,7 +26,7 @@ static int64_t last_row(int64_t rows, int half_band, int stride, int64_t k) {
 
 // Right-looking: column k is finished, then taken off the rows below, row by row.
 RW_SIMD_KERNEL int64_t factor_kernel(int64_t rows, int half_band, int stride, double* restrict a,
-                             double* restrict b) {
+                                     double* restrict b) {
     const int width = half_band + 1;
     double column[RW_BLOCK_BANDED_MAXIMUM], scaled[RW_BLOCK_BANDED_MAXIMUM];
     for (int64_t k = 0; k < rows; k++) {
@@ -56,8 +57,8 @@ RW_SIMD_KERNEL int64_t factor_kernel(int64_t rows, int half_band, int stride, do
     return 0;
 }
 
-RW_SIMD_KERNEL void finish_kernel(int64_t rows, int half_band, int stride, const double* restrict factor,
-                          double* restrict b) {
+RW_SIMD_KERNEL void finish_kernel(int64_t rows, int half_band, int stride,
+                                  const double* restrict factor, double* restrict b) {
     const int width = half_band + 1;
     for (int64_t i = 0; i < rows; i++) {
         b[i] *= factor[i * width + half_band];
@@ -75,24 +76,23 @@ static int64_t factor_plain(int64_t rows, int half_band, int stride, double* a, 
 }
 
 RW_SIMD_AVX2 static int64_t factor_avx2(int64_t rows, int half_band, int stride, double* a,
-                                     double* b) {
+                                        double* b) {
     return factor_kernel(rows, half_band, stride, a, b);
 }
 
-static void finish_plain(int64_t rows, int half_band, int stride, const double* factor,
-                         double* b) {
+static void finish_plain(int64_t rows, int half_band, int stride, const double* factor, double* b) {
     finish_kernel(rows, half_band, stride, factor, b);
 }
 
 RW_SIMD_AVX2 static void finish_avx2(int64_t rows, int half_band, int stride, const double* factor,
-                                  double* b) {
+                                     double* b) {
     finish_kernel(rows, half_band, stride, factor, b);
 }
 
 int64_t rw_block_banded_factor(int64_t rows, int half_band, int stride, double* a, double* b) {
     RW_ASSERT(half_band < RW_BLOCK_BANDED_MAXIMUM && stride >= 1);
     return rw_simd_has_avx2() ? factor_avx2(rows, half_band, stride, a, b)
-                      : factor_plain(rows, half_band, stride, a, b);
+                              : factor_plain(rows, half_band, stride, a, b);
 }
 
 void rw_block_banded_finish(int64_t rows, int half_band, int stride, const double* factor,

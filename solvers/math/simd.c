@@ -2,7 +2,9 @@
 
 static bool forced_plain;
 
-void rw_simd_force_plain(bool plain) { forced_plain = plain; }
+void rw_simd_force_plain(bool plain) {
+    forced_plain = plain;
+}
 
 bool rw_simd_has_avx2(void) {
 #if defined(__x86_64__)

@@ -29,14 +29,14 @@ static double node_drag(const rw_fe_rods* self, const rw_fe_rod* rod, int64_t i)
 }
 
 // Inertia, mass damping and drag of a node: minus the residual, and the diagonal of the matrix.
-void rw_fe_rods_private_node_terms(const rw_fe_rods* self, const rw_fe_rod* rod, int64_t i, double right[6],
-                       double diagonal[6]) {
+void rw_fe_rods_private_node_terms(const rw_fe_rods* self, const rw_fe_rod* rod, int64_t i,
+                                   double right[6], double diagonal[6]) {
     const rw_step* step = self->step;
     double h = step->h, c = rod->mass_damping;
     double mass = self->mass[i], drag = node_drag(self, rod, i);
     rw_vec3 x = rw_vec3_load(&step->to->node_position[3 * i]);
-    rw_vec3 v = rw_vec3_scale(
-        rw_vec3_sub(x, rw_vec3_load(&step->from->node_position[3 * i])), 1 / h);
+    rw_vec3 v =
+        rw_vec3_scale(rw_vec3_sub(x, rw_vec3_load(&step->from->node_position[3 * i])), 1 / h);
     rw_vec3 off = rw_vec3_sub(x, rw_vec3_load(&self->prediction[3 * i]));
     rw_vec3 wind = rw_vec3_sub(v, rw_vec3_load(step->drive_to->wind));
     rw_vec3 f = rw_vec3_scale(off, -mass / (h * h));
@@ -221,8 +221,8 @@ RW_SIMD_KERNEL void assemble_elements(rw_fe_rods* self, rw_fe_rod* rod) {
         rw_rod_element_frame frame;
         rw_fe_rods_private_frame(rod, self->step->to, e, &frame);
         if (!(frame.angle_max <= RW_ROD_ELEMENT_ANGLE_MAX)) {
-            rw_fe_rods_private_fault(rod, "an element turns by more than 0.9 pi [rad]:",
-                                     frame.angle_max);
+            rw_fe_rods_private_fault(
+                rod, "an element turns by more than 0.9 pi [rad]:", frame.angle_max);
             return;
         }
         int64_t row = 6 * (int64_t)e * rod->rule.order;
@@ -233,7 +233,9 @@ RW_SIMD_KERNEL void assemble_elements(rw_fe_rods* self, rw_fe_rod* rod) {
     }
 }
 
-static void assemble_plain(rw_fe_rods* self, rw_fe_rod* rod) { assemble_elements(self, rod); }
+static void assemble_plain(rw_fe_rods* self, rw_fe_rod* rod) {
+    assemble_elements(self, rod);
+}
 
 RW_SIMD_AVX2 static void assemble_avx2(rw_fe_rods* self, rw_fe_rod* rod) {
     assemble_elements(self, rod);

@@ -6,7 +6,9 @@
 #include "solvers/math/block_banded.h"
 #include "solvers/xpbd/fe_rods_private.h"
 
-static int64_t rows_of(const rw_fe_rod* rod) { return 6 * (int64_t)rod->node_count; }
+static int64_t rows_of(const rw_fe_rod* rod) {
+    return 6 * (int64_t)rod->node_count;
+}
 
 // W = A_ff^-1 A_fc for the columns of a node that a dynamic body holds. Held rows of A_fc are zero.
 static void condense(rw_fe_rods* self, rw_fe_rod* rod) {
@@ -93,8 +95,7 @@ static void fill_map(const rigid_map* map, double t[36]) {
 }
 
 // out = a' m b, all 6x6.
-static void congruence(const double a[36], const double m[36], const double b[36],
-                       double out[36]) {
+static void congruence(const double a[36], const double m[36], const double b[36], double out[36]) {
     double half[36];
     for (int r = 0; r < 6; r++) {
         for (int c = 0; c < 6; c++) {
@@ -125,8 +126,7 @@ static void condensed_block(const rw_fe_rods* self, const rw_fe_rod* rod, const 
             double value = 0;
             if (rw_fe_rods_private_is_active_row(a, r) && rw_fe_rods_private_is_active_row(b, c)) {
                 const double* column = &self->columns[a->column_first + r * rows];
-                const double* solved =
-                    &self->columns[b->column_first + 6 * rows + c * rows];
+                const double* solved = &self->columns[b->column_first + 6 * rows + c * rows];
                 if (a == b) {
                     value = a->own[6 * r + c];
                 } else if (b->stiffness == 0) {
@@ -157,8 +157,8 @@ static void held_residual(const rw_fe_rods* self, const rw_fe_rod* rod, const rw
             const rw_fe_hold* other = &self->holds[rod->hold_first + k];
             for (int c = 0; c < 6; c++) {
                 if (rw_fe_rods_private_is_held_row(other, c)) {
-                    double entry = other == hold ? hold->own[6 * r + c]
-                                                 : column[6 * (int64_t)other->node + c];
+                    double entry =
+                        other == hold ? hold->own[6 * r + c] : column[6 * (int64_t)other->node + c];
                     out[r] += entry * other->increment[c];
                 }
             }

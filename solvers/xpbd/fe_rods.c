@@ -12,8 +12,7 @@
 
 // ---- Life --------------------------------------------------------------------------------------
 
-rw_status rw_fe_rods_create(rw_model* model, rw_alloc* alloc, rw_fe_rods** rods,
-                            rw_error* error) {
+rw_status rw_fe_rods_create(rw_model* model, rw_alloc* alloc, rw_fe_rods** rods, rw_error* error) {
     rw_fe_rods* self = rw_alloc_get(alloc, sizeof *self);
     if (self == NULL) {
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory for the rod solver");
@@ -33,7 +32,9 @@ void rw_fe_rods_destroy(rw_fe_rods* self) {
     }
 }
 
-void rw_fe_rods_set_full_quadrature(rw_fe_rods* self, bool full) { self->full_quadrature = full; }
+void rw_fe_rods_set_full_quadrature(rw_fe_rods* self, bool full) {
+    self->full_quadrature = full;
+}
 
 // An element whose end turns by more than RW_ROD_ELEMENT_ANGLE_MAX against its first node makes the
 // logarithm wrap (numerics, seed 000 note 15).
@@ -82,8 +83,8 @@ rw_status rw_fe_rods_admit(const rw_fe_rods* self, const rw_rod_desc* desc, int3
     rw_status status = rw_rods_build(desc, &scratch, &geometry, error);
     int order = desc->method == RW_ROD_RIGID_CHAIN ? 1 : (int)desc->order;
     if (status == RW_STATUS_OK) {
-        status = check_turning(geometry.position, geometry.rotation, order, counts.element_count,
-                               error);
+        status =
+            check_turning(geometry.position, geometry.rotation, order, counts.element_count, error);
     }
     if (status == RW_STATUS_OK) {
         status = check_turning(geometry.rest_position, geometry.rest_rotation, order,
@@ -311,16 +312,14 @@ static bool allocate(rw_fe_rods* self, const layout* sizes) {
         {&self->columns, sizes->columns},
     };
     for (size_t i = 0; i < RW_COUNT_OF(arrays); i++) {
-        *arrays[i].array =
-            rw_arena_array(&self->arena, (size_t)arrays[i].count, sizeof(double));
+        *arrays[i].array = rw_arena_array(&self->arena, (size_t)arrays[i].count, sizeof(double));
         if (*arrays[i].array == NULL) {
             return false;
         }
     }
-    self->points =
-        rw_arena_array(&self->arena, (size_t)sizes->points, sizeof *self->points);
-    self->block_first = rw_arena_array(&self->arena, (size_t)self->rod_count + 1,
-                                       sizeof *self->block_first);
+    self->points = rw_arena_array(&self->arena, (size_t)sizes->points, sizeof *self->points);
+    self->block_first =
+        rw_arena_array(&self->arena, (size_t)self->rod_count + 1, sizeof *self->block_first);
     return self->points != NULL && self->block_first != NULL;
 }
 

@@ -42,9 +42,9 @@ typedef struct rw_fe_hold {
     double target[7];         // position and rotation that the last sweep held it to (compliant)
     double increment[6];      // prescribed in this iteration
     // Of a dynamic body: coupling columns A_fc, condensed columns W = A_ff^-1 A_fc, S, residual.
-    int64_t column_first; // in `columns`: 6 columns of the rod's rows each for A_fc and W
-    double own[36];       // A_cc
-    double residual[6];   // r_c before the increment
+    int64_t column_first;    // in `columns`: 6 columns of the rod's rows each for A_fc and W
+    double own[36];          // A_cc
+    double residual[6];      // r_c before the increment
     double end_increment[6]; // of the body's last move, for the correction at the end
 } rw_fe_hold;
 
@@ -62,14 +62,14 @@ struct rw_fe_rods {
     int32_t hold_count;
 
     // Per node of the world.
-    double* mass;        // [kg]
-    double* inertia;     // about d1, d2, d3 [kg m^2] (x 3)
-    double* share;       // rest length that belongs to the node [m]
-    double* prediction;  // x~ [m] (x 3)
-    double* turn;        // q~ (x 4)
-    double* right;       // right-hand side, then the increment (x 6)
-    double* band;        // the rods' matrices
-    double* columns;     // of nodes held by dynamic bodies
+    double* mass;         // [kg]
+    double* inertia;      // about d1, d2, d3 [kg m^2] (x 3)
+    double* share;        // rest length that belongs to the node [m]
+    double* prediction;   // x~ [m] (x 3)
+    double* turn;         // q~ (x 4)
+    double* right;        // right-hand side, then the increment (x 6)
+    double* band;         // the rods' matrices
+    double* columns;      // of nodes held by dynamic bodies
     int32_t* block_first; // first rod of each parallel block, and the end
     int32_t block_count;
 

@@ -90,7 +90,9 @@ int64_t rw_fe_rods_frame_first(const rw_fe_rods* self, int32_t rod) {
     return self->model->rods.items[rod].frame_first;
 }
 
-double rw_fe_rods_node_mass(const rw_fe_rods* self, int32_t node) { return self->mass[node]; }
+double rw_fe_rods_node_mass(const rw_fe_rods* self, int32_t node) {
+    return self->mass[node];
+}
 
 void rw_fe_rods_attachment_wrench(const rw_fe_rods* self, int32_t attachment, double wrench[6]) {
     memcpy(wrench, &self->attachment_wrench[6 * attachment], 6 * sizeof *wrench);
@@ -107,8 +109,7 @@ void rw_fe_rods_element_wrench(const rw_fe_rods* self, const rw_state* state, in
     for (int k = 0; k < rod->rule.point_count; k++) {
         point_value value = value_at(self, rod, &frame, element, k);
         for (int i = 0; i < 6; i++) {
-            wrench[i] += value.point->weight / length * value.point->stiffness[i] *
-                         value.strain[i];
+            wrench[i] += value.point->weight / length * value.point->stiffness[i] * value.strain[i];
         }
     }
 }
@@ -151,8 +152,7 @@ void rw_fe_rods_angular_momentum(const rw_fe_rods* self, const rw_state* state, 
         int64_t i = rod->node_first + n;
         rw_vec3 spin = rw_vec3_mul(rw_vec3_load(&self->inertia[3 * i]),
                                    rw_vec3_load(&state->frame_angular_velocity[3 * i]));
-        sum = rw_vec3_add(
-            sum, rw_quat_rotate(rw_quat_load(&state->frame_rotation[4 * i]), spin));
+        sum = rw_vec3_add(sum, rw_quat_rotate(rw_quat_load(&state->frame_rotation[4 * i]), spin));
     }
     rw_vec3_store(momentum, sum);
 }

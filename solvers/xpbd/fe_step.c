@@ -67,9 +67,9 @@ static void begin_rod(rw_fe_rods* self, rw_fe_rod* rod) {
         for (int k = 0; k < rod->rule.point_count; k++) {
             rw_rod_element_strain strain;
             rw_fe_rods_private_strain(self, rod, &frame, e, k, &strain, NULL);
-            rw_fe_rods_private_store_strain(&strain,
-                         self->points[rod->point_first + (int64_t)e * rod->rule.point_count + k]
-                             .start);
+            rw_fe_rods_private_store_strain(
+                &strain,
+                self->points[rod->point_first + (int64_t)e * rod->rule.point_count + k].start);
         }
     }
 }
@@ -99,8 +99,8 @@ static void hold_target(const rw_fe_rods* self, const rw_fe_hold* hold, rw_vec3*
 }
 
 // The increment that takes the node to its target.
-void rw_fe_rods_private_hold_increment(const rw_fe_rods* self, const rw_fe_rod* rod, const rw_fe_hold* hold,
-                           double increment[6]) {
+void rw_fe_rods_private_hold_increment(const rw_fe_rods* self, const rw_fe_rod* rod,
+                                       const rw_fe_hold* hold, double increment[6]) {
     const rw_state* to = self->step->to;
     int64_t i = rod->node_first + hold->node;
     rw_vec3 position;
@@ -243,8 +243,7 @@ void rw_fe_rods_private_move_node(rw_state* to, int64_t i, const double incremen
     double* position = &to->node_position[3 * i];
     rw_vec3_store(position, rw_vec3_add(rw_vec3_load(position), rw_vec3_load(increment)));
     double* rotation = &to->frame_rotation[4 * i];
-    rw_quat_store(rotation,
-                  rw_so3_boxplus(rw_quat_load(rotation), rw_vec3_load(increment + 3)));
+    rw_quat_store(rotation, rw_so3_boxplus(rw_quat_load(rotation), rw_vec3_load(increment + 3)));
 }
 
 // Relative size of the residual of the free rows: against the forces that it is the balance of.
@@ -302,7 +301,8 @@ static void sweep_rod(rw_fe_rods* self, rw_fe_rod* rod) {
     double* right = &self->right[6 * (int64_t)rod->node_first];
     int64_t bad = rw_block_banded_factor(rows, rod->half_band, rod->half_band - 5, band, right);
     if (bad != 0) {
-        rw_fe_rods_private_fault(rod, "the matrix is not positive definite at row", (double)(bad - 1));
+        rw_fe_rods_private_fault(rod, "the matrix is not positive definite at row",
+                                 (double)(bad - 1));
         return;
     }
     rw_block_banded_finish(rows, rod->half_band, rod->half_band - 5, band, right);
@@ -340,8 +340,7 @@ static void finish_velocities(rw_fe_rods* self, const rw_fe_rod* rod) {
         // The inverse of the Cayley map that the prediction uses; beyond 2 rad a step the logarithm.
         rw_quat d = rw_quat_conj_mul(rw_quat_load(&from->frame_rotation[4 * i]),
                                      rw_quat_load(&to->frame_rotation[4 * i]));
-        rw_vec3 turn = fabs(d.w) > 0.54 ? rw_vec3_scale(rw_quat_vector(d), 2 / d.w)
-                                        : rw_so3_log(d);
+        rw_vec3 turn = fabs(d.w) > 0.54 ? rw_vec3_scale(rw_quat_vector(d), 2 / d.w) : rw_so3_log(d);
         rw_vec3_store(&to->frame_angular_velocity[3 * i], rw_vec3_scale(turn, 1 / h));
     }
 }
@@ -373,9 +372,8 @@ static void finish_wrench(rw_fe_rods* self, rw_fe_rod* rod, const rw_fe_hold* ho
         }
         rw_fe_rods_private_hold_increment(self, rod, other, increment);
         for (int k = 0; k < 6; k++) {
-            double pull = rw_fe_rods_private_is_active_row(other, k)
-                              ? other->stiffness * increment[k]
-                              : 0;
+            double pull =
+                rw_fe_rods_private_is_active_row(other, k) ? other->stiffness * increment[k] : 0;
             sum[k] = other == hold ? -pull : sum[k] + pull;
         }
     }

@@ -20,8 +20,8 @@
 // A spring between two places of which at least one is a dynamic body.
 typedef struct spring_link {
     int32_t force;
-    int32_t a, b;   // dynamic body at either end, or -1
-    bool is_lagged; // touches a rod: evaluated at the start of the substep, as the rod sees it
+    int32_t a, b;        // dynamic body at either end, or -1
+    bool is_lagged;      // touches a rod: evaluated at the start of the substep, as the rod sees it
     double stiffness[6]; // of the present stage, with damping; xx yy zz xy xz yz
     double arm_a[3], arm_b[3];
 } spring_link;
@@ -72,7 +72,9 @@ rw_status rw_free_bodies_create(rw_model* model, rw_alloc* alloc, rw_free_bodies
     return RW_STATUS_OK;
 }
 
-rw_joint_system* rw_free_bodies_joints(rw_free_bodies* self) { return self->joints; }
+rw_joint_system* rw_free_bodies_joints(rw_free_bodies* self) {
+    return self->joints;
+}
 
 // Every array, with its width, for allocation and release alike.
 typedef struct array_slot {
@@ -164,8 +166,7 @@ rw_status rw_free_bodies_prepare(rw_free_bodies* self, const rw_state* state, rw
         spring_link* links =
             rw_alloc_array(self->alloc, (size_t)model->forces.capacity, sizeof *links);
         if (links == NULL) {
-            RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory for %d forces",
-                    model->forces.count);
+            RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory for %d forces", model->forces.count);
         }
         rw_alloc_free(self->alloc, self->links);
         self->links = links;
@@ -186,8 +187,7 @@ typedef struct body_constants {
 // The end's angular velocity for u = h (theta w' + (1 - theta) w).
 static rw_vec3 end_omega(const body_constants* c, rw_vec3 u) {
     rw_vec3 stage = rw_vec3_scale(u, 1 / c->h);
-    return rw_vec3_scale(rw_vec3_sub(stage, rw_vec3_scale(c->omega, 1 - c->theta)),
-                         1 / c->theta);
+    return rw_vec3_scale(rw_vec3_sub(stage, rw_vec3_scale(c->omega, 1 - c->theta)), 1 / c->theta);
 }
 
 static rw_vec3 mean_omega(const body_constants* c, rw_vec3 u) {
@@ -252,9 +252,9 @@ static void store_position(rw_free_bodies* self, rw_step* step, int32_t i) {
     rw_vec3 end = rw_vec3_load(&step->to->body_linear_velocity[3 * i]);
     rw_vec3 mean = rw_vec3_add(rw_vec3_scale(start, 1 - theta), rw_vec3_scale(end, theta));
     rw_vec3_store(&self->mean[3 * i], mean);
-    rw_vec3_store(&step->to->body_position[3 * i],
-                  rw_vec3_add_scaled(rw_vec3_load(&step->from->body_position[3 * i]), step->h,
-                                     mean));
+    rw_vec3_store(
+        &step->to->body_position[3 * i],
+        rw_vec3_add_scaled(rw_vec3_load(&step->from->body_position[3 * i]), step->h, mean));
 }
 
 static rw_vec3 stage_gravity(const rw_step* step, double theta) {
@@ -356,8 +356,7 @@ static void evaluate_stage(rw_free_bodies* self, const rw_step* step) {
         double theta = link->a >= 0 ? self->theta[link->a] : self->theta[link->b];
         for (int i = 0; i < 6; i++) {
             link->stiffness[i] =
-                link->is_lagged ? 0
-                                : spring.stiffness[i] + spring.damping[i] / (theta * step->h);
+                link->is_lagged ? 0 : spring.stiffness[i] + spring.damping[i] / (theta * step->h);
         }
     }
 }
@@ -367,7 +366,7 @@ static void add_point_stiffness(double* block, const double stiffness[6], const 
                                 double weight) {
     rw_mat3 k = rw_mat3_scale(rw_mat3_symmetric(stiffness), weight);
     rw_mat3 hat = rw_mat3_hat(rw_vec3_load(arm));
-    rw_mat3 k_hat = rw_mat3_mul(k, hat);                   // -(upper right)
+    rw_mat3 k_hat = rw_mat3_mul(k, hat);                         // -(upper right)
     rw_mat3 corner = rw_mat3_mul(rw_mat3_transpose(hat), k_hat); // hat' K hat
     for (int r = 0; r < 3; r++) {
         for (int c = 0; c < 3; c++) {
@@ -398,8 +397,8 @@ static void assemble_body(rw_free_bodies* self, const rw_step* step, int32_t i) 
     rw_vec3_store(&self->residual[6 * i], rw_vec3_scale(lack, theta));
 
     body_constants c = constants_of(self, step, i);
-    rw_vec3 spin_lack = rotation_residual(&c, rw_vec3_load(&self->turn[3 * i]),
-                                          rw_quat_inverse_rotate(q, torque));
+    rw_vec3 spin_lack =
+        rotation_residual(&c, rw_vec3_load(&self->turn[3 * i]), rw_quat_inverse_rotate(q, torque));
     rw_vec3_store(&self->residual[6 * i + 3],
                   rw_vec3_scale(rw_quat_rotate(q, spin_lack), -theta / h));
 
@@ -434,8 +433,8 @@ static rw_vec3 point_of(const double* increment, const double arm[3]) {
 
 static void add_point_force(double* product, const double arm[3], rw_vec3 f) {
     rw_vec3_store(product, rw_vec3_add(rw_vec3_load(product), f));
-    rw_vec3_store(product + 3, rw_vec3_add(rw_vec3_load(product + 3),
-                                           rw_vec3_cross(rw_vec3_load(arm), f)));
+    rw_vec3_store(product + 3,
+                  rw_vec3_add(rw_vec3_load(product + 3), rw_vec3_cross(rw_vec3_load(arm), f)));
 }
 
 // out += weight * stiffness * in, 6x6 by 6; transposed where asked.
@@ -512,7 +511,6 @@ static double dot(const double* a, const double* b, int64_t count) {
     }
     return sum;
 }
-
 
 static void precondition(const rw_free_bodies* self) {
     for (int32_t i = 0; i < self->model->bodies.count; i++) {
@@ -625,10 +623,8 @@ rw_status rw_free_bodies_sweep(rw_free_bodies* self, rw_step* step, bool* done) 
     if (has_joints) {
         coupling_context context = {self, step};
         rw_joint_system_coupling coupling = {add_couplings, &context, coupling_rank(self, step)};
-        memcpy(self->correction, self->residual,
-               (size_t)model->bodies.count * 6 * sizeof(double));
-        RW_TRY(rw_joint_system_solve(self->joints, step, self->block, coupling,
-                                     self->correction));
+        memcpy(self->correction, self->residual, (size_t)model->bodies.count * 6 * sizeof(double));
+        RW_TRY(rw_joint_system_solve(self->joints, step, self->block, coupling, self->correction));
     } else {
         memcpy(self->factor, self->block, (size_t)model->bodies.count * 36 * sizeof(double));
         for (int32_t i = 0; i < model->bodies.count; i++) {

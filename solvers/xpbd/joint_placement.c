@@ -64,7 +64,9 @@ static rw_status mark_subtree(const rw_model* model, int32_t joint, uint8_t* mar
     return RW_STATUS_OK;
 }
 
-static rw_quat turn_z(double angle) { return rw_so3_exp(rw_vec3_make(0, 0, angle)); }
+static rw_quat turn_z(double angle) {
+    return rw_so3_exp(rw_vec3_make(0, 0, angle));
+}
 
 // The child's joint frame in the parent's for these coordinates.
 static void relative_pose(rw_joint_type type, const double* q, rw_vec3* offset, rw_quat* turn) {
@@ -127,8 +129,7 @@ static void place(const rw_model* model, const rw_joint_geometry* geometry,
 
     rw_vec3 parent_origin = rw_vec3_add(parent.position, frames.parent_arm);
     rw_vec3 child_origin = rw_vec3_add(child.position, frames.child_arm);
-    rw_vec3 target =
-        rw_vec3_add(parent_origin, rw_mat3_apply(&frames.parent_axes, offset));
+    rw_vec3 target = rw_vec3_add(parent_origin, rw_mat3_apply(&frames.parent_axes, offset));
     rw_quat wanted = rw_quat_mul(rw_quat_from_mat3(&frames.parent_axes), turn);
     rw_quat change =
         rw_quat_normalize(rw_quat_mul(wanted, rw_quat_conj(rw_quat_from_mat3(&frames.child_axes))));
@@ -148,7 +149,8 @@ static void spin(const rw_model* model, const rw_joint_geometry* geometry, const
     for (int i = 0; i < geometry->rate_count; i++) {
         lack[i] = rate[i] - rw_joint_geometry_row_rate(&rows[i], &parent, &child);
     }
-    rw_vec3 px = rw_mat3_column(&frames.parent_axes, 0), py = rw_mat3_column(&frames.parent_axes, 1);
+    rw_vec3 px = rw_mat3_column(&frames.parent_axes, 0),
+            py = rw_mat3_column(&frames.parent_axes, 1);
     rw_vec3 pz = rw_mat3_column(&frames.parent_axes, 2), cx = rw_mat3_column(&frames.child_axes, 0);
     rw_vec3 linear = rw_vec3_zero(), angular = rw_vec3_zero();
     switch (geometry->type) {
@@ -186,8 +188,8 @@ static void spin(const rw_model* model, const rw_joint_geometry* geometry, const
         double* v = &state->body_linear_velocity[3 * i];
         double* w = &state->body_angular_velocity[3 * i];
         rw_quat q = rw_quat_load(&state->body_rotation[4 * i]);
-        rw_vec3_store(v, rw_vec3_add(rw_vec3_load(v),
-                                     rw_vec3_add(linear, rw_vec3_cross(angular, arm))));
+        rw_vec3_store(
+            v, rw_vec3_add(rw_vec3_load(v), rw_vec3_add(linear, rw_vec3_cross(angular, arm))));
         rw_vec3_store(w, rw_vec3_add(rw_vec3_load(w), rw_quat_inverse_rotate(q, angular)));
     }
 }

@@ -32,11 +32,11 @@ rw_rod_element_rule rw_rod_element_make_rule(int order, int full) {
     RW_ASSERT(order >= 1 && order <= 3);
     // Gauss points on [-1, 1] (Abramowitz and Stegun, table 25.4); numerics, seed 000 note 1.
     const double g2 = sqrt(1.0 / 3), g3 = sqrt(0.6);
-    const double g4a = sqrt(3.0 / 7 - 2.0 / 7 * sqrt(1.2)), g4b = sqrt(3.0 / 7 + 2.0 / 7 * sqrt(1.2));
+    const double g4a = sqrt(3.0 / 7 - 2.0 / 7 * sqrt(1.2)),
+                 g4b = sqrt(3.0 / 7 + 2.0 / 7 * sqrt(1.2));
     const double w4a = (18 + sqrt(30.0)) / 36, w4b = (18 - sqrt(30.0)) / 36;
     const double points[4][4] = {{0}, {-g2, g2}, {-g3, 0, g3}, {-g4b, -g4a, g4a, g4b}};
-    const double weights[4][4] = {
-        {2}, {1, 1}, {5.0 / 9, 8.0 / 9, 5.0 / 9}, {w4b, w4a, w4a, w4b}};
+    const double weights[4][4] = {{2}, {1, 1}, {5.0 / 9, 8.0 / 9, 5.0 / 9}, {w4b, w4a, w4a, w4b}};
 
     rw_rod_element_rule rule = {.order = order, .node_count = order + 1};
     rule.point_count = full ? order + 1 : order;
@@ -97,8 +97,8 @@ void rw_rod_element_make_frame(int node_count, const double* positions, const do
 // derivatives are Gamma^-1(theta_j) by R_j and -Gamma^-1(theta_j)' by R_1.
 RW_SIMD_KERNEL void fill_gradient(const rw_rod_element_frame* frame,
                                   const rw_rod_element_basis* basis, double length,
-                                  const rw_rod_element_strain* strain,
-                                  const rw_so3_expansion* at, rw_rod_element_gradient* gradient) {
+                                  const rw_rod_element_strain* strain, const rw_so3_expansion* at,
+                                  rw_rod_element_gradient* gradient) {
     rw_mat3 v_hat = rw_mat3_hat(strain->v);
     rw_mat3 v_gamma = rw_mat3_mul(v_hat, at->gamma);
     rw_mat3 direct = rw_mat3_mul_transpose(v_hat, at->rotation); // R_1 turns the point itself
@@ -132,8 +132,7 @@ RW_SIMD_KERNEL void fill_gradient(const rw_rod_element_frame* frame,
         for (int r = 0; r < 3; r++) {
             *(rw_simd_four*)&gradient->row[r][6 * j + 3] =
                 value * *(const rw_simd_four*)v_right.row[r];
-            *(rw_simd_four*)&gradient->row[r + 3][6 * j + 3] =
-                *(const rw_simd_four*)u_right.row[r];
+            *(rw_simd_four*)&gradient->row[r + 3][6 * j + 3] = *(const rw_simd_four*)u_right.row[r];
             *(rw_simd_four*)v_first.row[r] -= value * *(const rw_simd_four*)v_back.row[r];
             *(rw_simd_four*)u_first.row[r] -= *(const rw_simd_four*)u_back.row[r];
         }

@@ -11,7 +11,7 @@
 #include "solvers/math/quat.h"
 #include "solvers/math/vec3.h"
 
-#define RW_ROD_ELEMENT_NODES 4 // of order 3
+#define RW_ROD_ELEMENT_NODES 4                       // of order 3
 #define RW_ROD_ELEMENT_ANGLE_MAX 2.82743338823081391 // 0.9 pi: beyond it the logarithm may wrap
 
 // Values of the basis at one Gauss point of the reference element [0, 1].
@@ -54,8 +54,8 @@ typedef struct rw_rod_element_block {
 typedef struct rw_rod_element_frame {
     int node_count;
     rw_quat first;
-    rw_mat3 first_axes;                    // R_1
-    rw_vec3 theta[RW_ROD_ELEMENT_NODES];   // log(R_1' R_j); theta[0] = 0
+    rw_mat3 first_axes;                                    // R_1
+    rw_vec3 theta[RW_ROD_ELEMENT_NODES];                   // log(R_1' R_j); theta[0] = 0
     rw_rod_element_block inverse[RW_ROD_ELEMENT_NODES];    // Gamma^-1(theta_j)
     rw_rod_element_block transposed[RW_ROD_ELEMENT_NODES]; // its transpose
     rw_vec3 position[RW_ROD_ELEMENT_NODES];

@@ -82,9 +82,8 @@ static void state_changed(void* self) {
 
 static rw_solver_fields fields(void* self) {
     xpbd* solver = self;
-    return solver->rods != NULL
-               ? rw_fe_rods_fields(solver->rods)
-               : rw_joint_system_fields(rw_free_bodies_joints(solver->bodies));
+    return solver->rods != NULL ? rw_fe_rods_fields(solver->rods)
+                                : rw_joint_system_fields(rw_free_bodies_joints(solver->bodies));
 }
 
 static rw_status begin(void* self, rw_step* step) {
@@ -103,7 +102,9 @@ static rw_status respond(void* self, rw_step* step) {
     return rw_fe_rods_respond(((xpbd*)self)->rods, step);
 }
 
-static int32_t pair_capacity(void* self) { return rw_fe_rods_pair_count(((xpbd*)self)->rods); }
+static int32_t pair_capacity(void* self) {
+    return rw_fe_rods_pair_count(((xpbd*)self)->rods);
+}
 
 static rw_status end(void* self, rw_step* step) {
     xpbd* solver = self;
@@ -185,8 +186,7 @@ static void joint_reaction(void* self, int32_t joint, double wrench[6]) {
     rw_joint_system_reaction(joints_of(self), joint, wrench);
 }
 
-static void joint_violation(void* self, const rw_state* state, int32_t joint,
-                            double violation[2]) {
+static void joint_violation(void* self, const rw_state* state, int32_t joint, double violation[2]) {
     rw_joint_system_violation(joints_of(self), state, joint, violation);
 }
 

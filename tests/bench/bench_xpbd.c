@@ -151,8 +151,7 @@ static void bench_triple(rw_alloc* account) {
         snprintf(joints[k].name, sizeof joints[k].name, "j%d", k);
         joints[k].type = RW_JOINT_REVOLUTE;
         rw_quat axis = rw_quat_between(rw_vec3_make(0, 0, 1), rw_vec3_make(0, 1, 0));
-        rw_quat_store(joints[k].parent_frame.rotation,
-                      k == 0 ? rw_quat_mul(turn, axis) : axis);
+        rw_quat_store(joints[k].parent_frame.rotation, k == 0 ? rw_quat_mul(turn, axis) : axis);
         rw_quat_store(joints[k].child_frame.rotation, axis);
         if (k > 0) {
             snprintf(joints[k].parent, sizeof joints[k].parent, "l%d", k - 1);

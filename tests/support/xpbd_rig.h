@@ -118,8 +118,8 @@ static inline rw_joint_desc* xpbd_rig_joint(xpbd_rig* rig, const char* name, rw_
 
 // The rotation that takes z to a direction.
 static inline rw_quat xpbd_rig_z_to(double x, double y, double z) {
-    return rw_quat_between(rw_vec3_make(0, 0, 1), rw_vec3_normalize_or(rw_vec3_make(x, y, z),
-                                                                       rw_vec3_make(0, 0, 1)));
+    return rw_quat_between(rw_vec3_make(0, 0, 1),
+                           rw_vec3_normalize_or(rw_vec3_make(x, y, z), rw_vec3_make(0, 0, 1)));
 }
 
 // A straight circular rod with density 0 to be filled in by the caller: nothing has a default here.

@@ -77,8 +77,7 @@ static void simple_pendulum_follows_the_elliptic_functions_at_first_order(void**
         {-0.7935661953433218, -0.6084839304437913, -2.102437874436125, 2.7419353930105093,
          17.90768207296078}};
     for (int t = 1; t <= 2; t++) {
-        extrapolation all =
-            run_twice(make_simple_pendulum, read_simple_pendulum, NULL, 2e-4, t, 5);
+        extrapolation all = run_twice(make_simple_pendulum, read_simple_pendulum, NULL, 2e-4, t, 5);
         check(&all, expected[t - 1], 4, 2e-4, "A01");
         rw_assert_near(all.value[4], expected[t - 1][4], 2e-3);
         // The rod keeps its length to rounding.
@@ -132,17 +131,21 @@ static void read_chain(xpbd_rig* rig, double* values) {
 static void double_and_triple_pendulums_follow_their_references_at_first_order(void** state) {
     (void)state;
     static const chain_case cases[] = {
-        {2, false,
+        {2,
+         false,
          {-0.62508769980639063, -1.03458508568001234, -3.92227957288797662, -1.30309924869633124}},
-        {2, true,
+        {2,
+         true,
          {-1.20771623819063799, -0.814391023091296351, -3.40651753297195777,
           -0.516045472105208917}},
-        {3, true,
+        {3,
+         true,
          {-0.235346902273893257, -0.77715285647052732, -0.909372065598692634, -3.52039796365041315,
           -3.24244822385042685, -0.398446618834098337}},
-        {3, false,
-         {-0.142093105095420335, -0.163982530773226019, -0.860192450997519648,
-          -1.85504816094465957, -3.42774695230723483, -4.14271042601940723}},
+        {3,
+         false,
+         {-0.142093105095420335, -0.163982530773226019, -0.860192450997519648, -1.85504816094465957,
+          -3.42774695230723483, -4.14271042601940723}},
     };
     for (size_t k = 0; k < RW_COUNT_OF(cases); k++) {
         extrapolation all =
@@ -165,8 +168,8 @@ static xpbd_rig* make_top(double h, const void* parameters) {
     rw_quat q = rw_so3_exp(rw_vec3_make(0, one->degrees * DEG, 0));
     rw_vec3 axis = rw_quat_axis_z(q);
     double across = i1 - m * l * l;
-    rw_body_desc* body = xpbd_rig_body(rig, "top", m, rw_vec3_make(across, across, i3),
-                                       rw_vec3_scale(axis, l));
+    rw_body_desc* body =
+        xpbd_rig_body(rig, "top", m, rw_vec3_make(across, across, i3), rw_vec3_scale(axis, l));
     rw_quat_store(body->rotation, q);
     rw_vec3 w = rw_vec3_add_scaled(rw_vec3_make(0, 0, one->precession),
                                    one->w3 - one->precession * axis.z, axis);
@@ -345,8 +348,8 @@ static void sliders_fall_along_their_inclines(void** state) {
                                                RW_JOINT_PLANAR};
         xpbd_rig* rig = xpbd_rig_open(h, 2);
         xpbd_rig_gravity(rig, 0, 0, -g);
-        rw_body_desc* body = xpbd_rig_body(rig, "block", 1.5, rw_vec3_make(0.02, 0.02, 0.02),
-                                           rw_vec3_make(0, 0, 1));
+        rw_body_desc* body =
+            xpbd_rig_body(rig, "block", 1.5, rw_vec3_make(0.02, 0.02, 0.02), rw_vec3_make(0, 0, 1));
         rw_vec3 axis = type == 2 ? normal : down;
         if (type > 0) {
             rw_vec3_store(body->angular_velocity, rw_vec3_scale(axis, 7));
@@ -486,8 +489,8 @@ static void ball_joint_keeps_to_its_swing_and_twist(void** state) {
             double q[4];
             xpbd_rig_run(rig, 1);
             xpbd_rig_read(rig, "body/body/rotation", q);
-            most = fmax(most,
-                        twist ? 2 * atan2(q[3], q[0]) : acos(rw_quat_axis_z(rw_quat_load(q)).z));
+            most =
+                fmax(most, twist ? 2 * atan2(q[3], q[0]) : acos(rw_quat_axis_z(rw_quat_load(q)).z));
         }
         rw_assert_near(most, twist ? 0.7 : 0.6, 1e-5);
         xpbd_rig_close(rig);
@@ -544,8 +547,8 @@ static void coupled_joints_turn_in_their_ratio_and_share_the_load(void** state) 
     xpbd_rig* rig = xpbd_rig_open(1e-3, 2);
     xpbd_rig_body(rig, "a", 1, rw_vec3_make(0.1, 0.1, 0.2), rw_vec3_zero());
     xpbd_rig_body(rig, "b", 1, rw_vec3_make(0.1, 0.1, 0.05), rw_vec3_make(1, 0, 0));
-    rw_joint_desc* ja = xpbd_rig_joint(rig, "ja", RW_JOINT_REVOLUTE, "", "a", rw_vec3_zero(),
-                                       rw_quat_identity());
+    rw_joint_desc* ja =
+        xpbd_rig_joint(rig, "ja", RW_JOINT_REVOLUTE, "", "a", rw_vec3_zero(), rw_quat_identity());
     ja->motor.mode = RW_MOTOR_EFFORT;
     ja->motor.target[0] = 0.7;
     ja->motor.target_count = 1;
@@ -634,8 +637,8 @@ static void compliant_joint_gives_way_by_its_compliance(void** state) {
     xpbd_rig* rig = xpbd_rig_open(1e-2, 2);
     xpbd_rig_gravity(rig, 0, 0, -9.81);
     xpbd_rig_body(rig, "load", 2, rw_vec3_make(0.1, 0.1, 0.1), rw_vec3_zero());
-    rw_joint_desc* weld = xpbd_rig_joint(rig, "weld", RW_JOINT_FIXED, "", "load", rw_vec3_zero(),
-                                         rw_quat_identity());
+    rw_joint_desc* weld =
+        xpbd_rig_joint(rig, "weld", RW_JOINT_FIXED, "", "load", rw_vec3_zero(), rw_quat_identity());
     weld->compliance = 1e-3;
     xpbd_rig_start(rig);
     xpbd_rig_run(rig, 4000);
@@ -670,9 +673,8 @@ static void triple_pendulum_runs_a_hundred_seconds(void** state) {
         char name[16], joint[16];
         snprintf(name, sizeof name, "l%d", k);
         snprintf(joint, sizeof joint, "j%d", k);
-        rw_body_desc* body =
-            xpbd_rig_body(rig, name, 1, rw_vec3_make(1.0 / 12, 1e-3, 1.0 / 12),
-                          rw_vec3_add_scaled(top, 0.5, along));
+        rw_body_desc* body = xpbd_rig_body(rig, name, 1, rw_vec3_make(1.0 / 12, 1e-3, 1.0 / 12),
+                                           rw_vec3_add_scaled(top, 0.5, along));
         rw_quat_store(body->rotation, rw_so3_exp(rw_vec3_make(0, 0, 80 * DEG)));
         xpbd_rig_joint(rig, joint, RW_JOINT_REVOLUTE, last, name, top, rw_quat_identity());
         top = rw_vec3_add(top, along);

@@ -104,8 +104,7 @@ static void hanging_rod_whirls_in_the_shape_of_a_heavy_string(void** state) {
     // held by a pivot; its tip keeps the radius and depth of the nonlinear solution.
     enum { NODES = 61 };
     static double positions[3 * NODES], velocity[3 * NODES];
-    const double omega = 4.519280866105012, radius = 0.7286749311207523,
-                 depth = 0.6766056875497914;
+    const double omega = 4.519280866105012, radius = 0.7286749311207523, depth = 0.6766056875497914;
     // The shape by shooting: in the rotating frame, tension T from the free end:
     // (T x')' = -w omega^2 x, (T z')' = -w g with x'^2 + z'^2 = 1: integrate from the tip.
     double x = radius, z = -depth, fx = 0, fz = 0; // force of the part below, per mass per length
@@ -131,8 +130,8 @@ static void hanging_rod_whirls_in_the_shape_of_a_heavy_string(void** state) {
     }
     xpbd_rig* rig = xpbd_rig_open(2e-4, 2);
     xpbd_rig_gravity(rig, 0, 0, -9.81);
-    rw_rod_desc* rod = xpbd_rig_rod(rig, "rod", 2, 0, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.002,
-                                    1000, 1e6, 0);
+    rw_rod_desc* rod =
+        xpbd_rig_rod(rig, "rod", 2, 0, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.002, 1000, 1e6, 0);
     rod->geometry = RW_ROD_POLYLINE;
     rod->polyline.positions = (rw_doubles){positions, 3 * NODES};
     rod->rest = RW_REST_STRAIGHT;
@@ -200,8 +199,7 @@ static void plucked_suture_is_stable_at_any_step(void** state) {
             rod->rest = RW_REST_STRAIGHT;
             rod->has_rest_length = true;
             rod->rest_length = 0.1;
-            rw_attachment_desc* left =
-                xpbd_rig_attach(rig, "left", RW_ATTACH_CLAMP, "rod", 0, "");
+            rw_attachment_desc* left = xpbd_rig_attach(rig, "left", RW_ATTACH_CLAMP, "rod", 0, "");
             rw_attachment_desc* right =
                 xpbd_rig_attach(rig, "right", RW_ATTACH_CLAMP, "rod", 1, "");
             rw_quat axes = xpbd_rig_z_to(1, 0, 0);
@@ -374,8 +372,7 @@ static void welded_rods_carry_bending_and_twist_like_one(void** state) {
         xpbd_rig_settle(rig, 1e-9, 6000);
         xpbd_rig_read(rig, signal, q);
         tip[split] = xpbd_rig_tip(rig, split);
-        twist[split] =
-            rw_so3_log(rw_quat_mul(rw_quat_load(q), rw_quat_conj(rw_quat_load(q0))));
+        twist[split] = rw_so3_log(rw_quat_mul(rw_quat_load(q), rw_quat_conj(rw_quat_load(q0))));
         xpbd_rig_close(rig);
     }
     assert_true(twist[0].x > 0.05);
@@ -393,8 +390,8 @@ static void light_bodies_on_stiff_rods_are_stable(void** state) {
         double mass = masses[k % 3], inertia = mass * 1e-4, most = 0;
         xpbd_rig* rig = xpbd_rig_open(1e-3, iterations);
         xpbd_rig_gravity(rig, 0, 0, -9.81);
-        xpbd_rig_rod(rig, "cable", 2, 8, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.002, 7850,
-                     2.1e11, 0.3);
+        xpbd_rig_rod(rig, "cable", 2, 8, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.002, 7850, 2.1e11,
+                     0.3);
         xpbd_rig_body(rig, "link", mass, rw_vec3_make(inertia, inertia, inertia),
                       rw_vec3_make(1, 0, 0));
         xpbd_rig_attach(rig, "clamp", RW_ATTACH_CLAMP, "cable", 0, "");
@@ -411,8 +408,7 @@ static void light_bodies_on_stiff_rods_are_stable(void** state) {
         assert_true(energy < 0 || iterations == 1);
         assert_true(most < 1.02);
         // The node is where the body holds it.
-        rw_vec3 gap = rw_vec3_sub(xpbd_rig_tip(rig, 0),
-                                  xpbd_rig_vector(rig, "body/link/position"));
+        rw_vec3 gap = rw_vec3_sub(xpbd_rig_tip(rig, 0), xpbd_rig_vector(rig, "body/link/position"));
         rw_assert_near(rw_vec3_norm(gap), 0, 1e-12);
         xpbd_rig_close(rig);
     }
@@ -450,8 +446,8 @@ static void compliant_attachments_give_way_by_their_compliance(void** state) {
     const double compliance = 1e-3, weight = 9.81 * 2;
     xpbd_rig* rig = xpbd_rig_open(5e-3, 3);
     xpbd_rig_gravity(rig, 0, 0, -9.81);
-    rw_rod_desc* rod = xpbd_rig_rod(rig, "rod", 2, 4, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.05,
-                                    1, 2e11, 0.3);
+    rw_rod_desc* rod =
+        xpbd_rig_rod(rig, "rod", 2, 4, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.05, 1, 2e11, 0.3);
     rod->mass_damping = 10;
     xpbd_rig_body(rig, "weight", 2, rw_vec3_make(1e-2, 1e-2, 1e-2), rw_vec3_make(0.5, 0, 0));
     xpbd_rig_attach(rig, "left", RW_ATTACH_PIN, "rod", 0, "")->compliance = compliance;
@@ -474,11 +470,9 @@ static void compliant_attachments_give_way_by_their_compliance(void** state) {
     for (int soft = 0; soft < 2; soft++) {
         rig = xpbd_rig_open(2e-3, 2);
         xpbd_rig_gravity(rig, 0, 0, -9.81);
-        xpbd_rig_rod(rig, "rod", 2, 4, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.02, 1000, 5e6,
-                     0.3);
+        xpbd_rig_rod(rig, "rod", 2, 4, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.02, 1000, 5e6, 0.3);
         xpbd_rig_body(rig, "link", 0.05, rw_vec3_make(1e-5, 1e-5, 1e-5), rw_vec3_make(1, 0, 0));
-        xpbd_rig_attach(rig, "clamp", RW_ATTACH_CLAMP, "rod", 0, "")->compliance =
-            soft ? 1e-9 : 0;
+        xpbd_rig_attach(rig, "clamp", RW_ATTACH_CLAMP, "rod", 0, "")->compliance = soft ? 1e-9 : 0;
         xpbd_rig_attach(rig, "hook", RW_ATTACH_CLAMP, "rod", 1, "link")->compliance =
             soft ? 1e-9 : 0;
         xpbd_rig_start(rig);
@@ -496,15 +490,14 @@ static void ring_closed_through_a_body_is_squeezed_like_a_ring(void** state) {
     // Strength of Materials). Both ends are clamped to one light body, which a joint holds.
     const double radius = 0.5, wire = 0.004, young = 1e9, force = 1e-3;
     xpbd_rig* rig = xpbd_rig_open(5e-3, 3);
-    rw_rod_desc* rod = xpbd_rig_rod(rig, "ring", 3, 12, rw_vec3_zero(), rw_vec3_make(1, 0, 0),
-                                    wire, 20, young, 0.3);
+    rw_rod_desc* rod = xpbd_rig_rod(rig, "ring", 3, 12, rw_vec3_zero(), rw_vec3_make(1, 0, 0), wire,
+                                    20, young, 0.3);
     rod->geometry = RW_ROD_HELIX;
     rw_vec3_store(rod->helix.axis, rw_vec3_make(0, 0, 1));
     rod->helix.radius = radius;
     rod->helix.turns = 1;
     rod->mass_damping = 10;
-    xpbd_rig_body(rig, "weld", 1e-3, rw_vec3_make(1e-7, 1e-7, 1e-7),
-                  rw_vec3_make(radius, 0, 0));
+    xpbd_rig_body(rig, "weld", 1e-3, rw_vec3_make(1e-7, 1e-7, 1e-7), rw_vec3_make(radius, 0, 0));
     xpbd_rig_joint(rig, "hold", RW_JOINT_FIXED, "", "weld", rw_vec3_make(radius, 0, 0),
                    rw_quat_identity());
     xpbd_rig_attach(rig, "start", RW_ATTACH_CLAMP, "ring", 0, "weld");
@@ -514,8 +507,8 @@ static void ring_closed_through_a_body_is_squeezed_like_a_ring(void** state) {
     double start = xpbd_rig_node(rig, 0, 18).x;
     xpbd_rig_settle(rig, 1e-10, 20000);
     double moved = xpbd_rig_node(rig, 0, 18).x - start;
-    double expected = (M_PI / 4 - 2 / M_PI) * force * pow(radius, 3) /
-                      (young * M_PI * pow(wire, 4) / 4);
+    double expected =
+        (M_PI / 4 - 2 / M_PI) * force * pow(radius, 3) / (young * M_PI * pow(wire, 4) / 4);
     rw_assert_near(moved, expected, 1e-3 * expected);
     // What the joint holds is the load.
     rw_assert_near(xpbd_rig_vector(rig, "joint/hold/reaction_force").x, -force, 1e-7);
@@ -528,8 +521,8 @@ static void rod_joint_and_spring_share_a_load(void** state) {
     const double mass = 3, stiffness = 5000, area = M_PI * 0.01 * 0.01, young = 2e7;
     xpbd_rig* rig = xpbd_rig_open(2e-3, 2);
     xpbd_rig_gravity(rig, 0, 0, -9.81);
-    rw_rod_desc* rod = xpbd_rig_rod(rig, "rod", 2, 4, rw_vec3_zero(), rw_vec3_make(0, 0, -1), 0.01,
-                                    1, young, 0.3);
+    rw_rod_desc* rod =
+        xpbd_rig_rod(rig, "rod", 2, 4, rw_vec3_zero(), rw_vec3_make(0, 0, -1), 0.01, 1, young, 0.3);
     rod->damping = 0.02;
     xpbd_rig_body(rig, "weight", mass, rw_vec3_make(0.01, 0.02, 0.03), rw_vec3_make(0, 0, -1.1));
     xpbd_rig_joint(rig, "guide", RW_JOINT_PRISMATIC, "", "weight", rw_vec3_make(0, 0, -1.1),

@@ -3,7 +3,9 @@
 #include "tests/support/xpbd_rig.h"
 
 // Damps quickly without changing what is at rest.
-static void damp(rw_rod_desc* rod, double rate) { rod->mass_damping = rate; }
+static void damp(rw_rod_desc* rod, double rate) {
+    rod->mass_damping = rate;
+}
 
 // ---- Small deflections: Euler-Bernoulli and Timoshenko (Gere and Timoshenko; Cowper 1966) -------
 
@@ -182,8 +184,8 @@ static void curved_cantilever_matches_beamdyn(void** state) {
         rw_quat_store(&rotations[4 * i], q);
     }
     xpbd_rig* rig = xpbd_rig_open(1, 4);
-    rw_rod_desc* rod = xpbd_rig_rod(rig, "rod", ORDER, 0, rw_vec3_zero(), rw_vec3_make(1, 0, 0),
-                                    0.5, 0.3, 1e7, 0);
+    rw_rod_desc* rod =
+        xpbd_rig_rod(rig, "rod", ORDER, 0, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.5, 0.3, 1e7, 0);
     rod->geometry = RW_ROD_POLYLINE;
     rod->polyline.positions = (rw_doubles){positions, 3 * NODES};
     rod->polyline.rotations = (rw_doubles){rotations, 4 * NODES};
@@ -275,8 +277,8 @@ static void axial_wrench_keeps_a_rod_in_a_helix(void** state) {
             rw_quat_store(&rotations[4 * i], rw_quat_normalize(q));
         }
         xpbd_rig* rig = xpbd_rig_open(0.1, 3);
-        rw_rod_desc* rod = xpbd_rig_rod(rig, "rod", 3, 0, rw_vec3_zero(), rw_vec3_make(1, 0, 0),
-                                        0.05, 100, 1, 0);
+        rw_rod_desc* rod =
+            xpbd_rig_rod(rig, "rod", 3, 0, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.05, 100, 1, 0);
         rod->geometry = RW_ROD_POLYLINE;
         rod->polyline.positions = (rw_doubles){positions, 3 * NODES};
         rod->polyline.rotations = (rw_doubles){rotations, 4 * NODES};

@@ -115,8 +115,8 @@ static double locking_ratio(uint32_t order, uint32_t elements, double slendernes
     const double force = 25, radius = 0.05, nu = 0.4, length = slenderness * radius;
     const double area = M_PI * radius * radius, inertia = M_PI * pow(radius, 4) / 4;
     const double factor = 6 * (1 + nu) / (7 + 6 * nu);
-    double compliance = force * pow(length, 3) / (3 * inertia) +
-                        force * length * 2 * (1 + nu) / (area * factor);
+    double compliance =
+        force * pow(length, 3) / (3 * inertia) + force * length * 2 * (1 + nu) / (area * factor);
     double young = compliance / (0.02 * length);
     xpbd_rig* rig = xpbd_rig_open(0.005, 2);
     rw_rod_desc* rod = xpbd_rig_rod(rig, "rod", order, elements, rw_vec3_zero(),
@@ -146,7 +146,8 @@ static void reduced_quadrature_does_not_lock_and_full_does(void** state) {
     for (size_t m = 0; m < RW_COUNT_OF(meshes); m++) {
         double full = 1;
         for (size_t k = 0; k < RW_COUNT_OF(slenderness); k++) {
-            double ratio = locking_ratio(meshes[m].order, meshes[m].elements, slenderness[k], false);
+            double ratio =
+                locking_ratio(meshes[m].order, meshes[m].elements, slenderness[k], false);
             full = locking_ratio(meshes[m].order, meshes[m].elements, slenderness[k], true);
             print_message("L/r %g, order %u: reduced %.5f, full %.5f of eq. 125\n", slenderness[k],
                           meshes[m].order, ratio, full);
@@ -189,8 +190,7 @@ static void unloaded_spring_does_not_move(void** state) {
         xpbd_rig_start(rig);
         int32_t nodes = rw_world_model(rig->world)->rods.node_count;
         double* start = malloc((size_t)nodes * 3 * sizeof *start);
-        memcpy(start, rw_world_state(rig->world)->node_position,
-               (size_t)nodes * 3 * sizeof *start);
+        memcpy(start, rw_world_state(rig->world)->node_position, (size_t)nodes * 3 * sizeof *start);
         xpbd_rig_run(rig, 200);
         for (int32_t i = 0; i < 3 * nodes; i++) {
             rw_assert_near(rw_world_state(rig->world)->node_position[i], start[i], 1e-12);
@@ -210,8 +210,10 @@ static double lateral(const xpbd_rig* rig, rw_vec3 start) {
 static void spring_pushes_back_as_a_wire_model_says_and_buckles(void** state) {
     (void)state;
     // Case B10: geometrically exact wire model, 48 elements per turn: compression [m], force [N].
-    static const double table[][2] = {{0.13, 31.018556070565975}, {0.21, 49.971294877359966},
-                                      {0.29, 68.82015609706912},  {0.33, 78.1980180960401},
+    static const double table[][2] = {{0.13, 31.018556070565975},
+                                      {0.21, 49.971294877359966},
+                                      {0.29, 68.82015609706912},
+                                      {0.33, 78.1980180960401},
                                       {0.37, 87.39925730438281}};
     for (size_t m = 0; m < RW_COUNT_OF(springs); m++) {
         xpbd_rig* rig = make_spring(springs[m].order, springs[m].elements);

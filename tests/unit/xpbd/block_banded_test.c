@@ -22,7 +22,10 @@ typedef struct system {
 
 // Sum of small outer products along the diagonal, as elements make it, plus a little mass.
 static system_of make_system(int64_t rows, int half_band, int stride, uint64_t* seed) {
-    system_of s = {rows, half_band, stride, calloc((size_t)(rows * rows), sizeof(double)),
+    system_of s = {rows,
+                   half_band,
+                   stride,
+                   calloc((size_t)(rows * rows), sizeof(double)),
                    calloc((size_t)(rows * (half_band + 1)), sizeof(double)),
                    calloc((size_t)rows, sizeof(double))};
     int width = half_band + 1;
@@ -64,9 +67,9 @@ static void solution_leaves_no_residual_of_the_dense_matrix(void** state) {
     static const struct {
         int64_t rows;
         int half_band, stride;
-    } sizes[] = {{1, 0, 1},    {5, 0, 1},    {6, 5, 6},    {7, 3, 1},    {12, 11, 6}, {18, 11, 6},
-                 {66, 11, 6},  {78, 17, 12}, {96, 23, 18}, {102, 11, 1}, {30, 29, 2}, {11, 17, 3},
-                 {61, 17, 12}, {50, 23, 18}, {40, 63, 7}};
+    } sizes[] = {{1, 0, 1},   {5, 0, 1},   {6, 5, 6},    {7, 3, 1},    {12, 11, 6},
+                 {18, 11, 6}, {66, 11, 6}, {78, 17, 12}, {96, 23, 18}, {102, 11, 1},
+                 {30, 29, 2}, {11, 17, 3}, {61, 17, 12}, {50, 23, 18}, {40, 63, 7}};
     for (size_t k = 0; k < RW_COUNT_OF(sizes); k++) {
         system_of s = make_system(sizes[k].rows, sizes[k].half_band, sizes[k].stride, &seed);
         double* x = malloc((size_t)s.rows * sizeof *x);

@@ -14,9 +14,8 @@ static xpbd_rig* make_mixed(void) {
         snprintf(name, sizeof name, "rod%u", order);
         snprintf(clamp, sizeof clamp, "clamp%u", order);
         snprintf(hook, sizeof hook, "hook%u", order);
-        rw_rod_desc* rod =
-            xpbd_rig_rod(rig, name, order, 5, rw_vec3_make(0, 0.1 * order, 0.05),
-                         rw_vec3_make(1, 0, 0), 0.01, 1200, 1e7, 0.4);
+        rw_rod_desc* rod = xpbd_rig_rod(rig, name, order, 5, rw_vec3_make(0, 0.1 * order, 0.05),
+                                        rw_vec3_make(1, 0, 0), 0.01, 1200, 1e7, 0.4);
         rod->damping = order == 2 ? 0.01 : 0;
         rod->mass_damping = order == 3 ? 0.5 : 0;
         rod->drag = 0.02;
@@ -60,8 +59,8 @@ static void a_restored_world_continues_bit_for_bit(void** state) {
     }
     rw_world* other = NULL;
     rw_world_config config = {.alloc = &rig->account};
-    if (rw_world_create_from_snapshot(&config, bytes.data, bytes.size_bytes, &other,
-                                      &rig->error) != RW_STATUS_OK) {
+    if (rw_world_create_from_snapshot(&config, bytes.data, bytes.size_bytes, &other, &rig->error) !=
+        RW_STATUS_OK) {
         fail_msg("%s", rig->error.text);
     }
     rw_buffer_finish(&bytes);
@@ -81,8 +80,8 @@ static void nodes_weigh_what_the_rod_weighs(void** state) {
     for (uint32_t order = 0; order <= 3; order++) {
         xpbd_rig* rig = xpbd_rig_open(1e-3, 1);
         const double radii[5] = {0.01, 0.012, 0.014, 0.016, 0.018};
-        rw_rod_desc* rod = xpbd_rig_rod(rig, "rod", order, 4, rw_vec3_zero(),
-                                        rw_vec3_make(1, 0, 0), 0.01, 1000, 1e6, 0.3);
+        rw_rod_desc* rod = xpbd_rig_rod(rig, "rod", order, 4, rw_vec3_zero(), rw_vec3_make(1, 0, 0),
+                                        0.01, 1000, 1e6, 0.3);
         if (order == 3) {
             rod->section_radius = (rw_doubles){radii, 5};
         }
@@ -122,8 +121,7 @@ static void a_node_is_held_rigidly_once(void** state) {
     for (int soft = 0; soft < 2; soft++) {
         xpbd_rig* rig = xpbd_rig_open(1e-3, 3);
         xpbd_rig_gravity(rig, 0, 0, -9.81);
-        xpbd_rig_rod(rig, "rod", 1, 4, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.03, 1000, 5e6,
-                     0.3);
+        xpbd_rig_rod(rig, "rod", 1, 4, rw_vec3_zero(), rw_vec3_make(1, 0, 0), 0.03, 1000, 5e6, 0.3);
         xpbd_rig_body(rig, "b", 1, rw_vec3_make(1e-2, 1e-2, 1e-2), rw_vec3_make(1, 0, 0));
         xpbd_rig_attach(rig, "clamp", RW_ATTACH_CLAMP, "rod", 0, "");
         xpbd_rig_attach(rig, "pin", RW_ATTACH_PIN, "rod", 1, "")->compliance = soft ? 1e-6 : 0;

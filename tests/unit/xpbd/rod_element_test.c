@@ -21,7 +21,9 @@ static double draw(uint64_t* seed) {
 }
 
 // Node count of the element.
-static int count_of(const element* e) { return e->order == 0 ? 2 : e->order + 1; }
+static int count_of(const element* e) {
+    return e->order == 0 ? 2 : e->order + 1;
+}
 
 // An element of random shape whose nodes turn by up to `angle` against the first.
 static element random_element(int order, double angle, uint64_t* seed) {

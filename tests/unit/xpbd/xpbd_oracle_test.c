@@ -35,8 +35,8 @@ static void vector_constraints_join_three_particles_in_one_update_and_scalar_one
         xpbd_rig_body(rig, names[k], 1, rw_vec3_make(1, 1, 1), p[k]);
     }
     for (int k = 0; k < 2; k++) {
-        rw_joint_desc* joint = xpbd_rig_joint(rig, k == 0 ? "a" : "b", RW_JOINT_SPHERICAL,
-                                              names[k], names[k + 1], p[k], rw_quat_identity());
+        rw_joint_desc* joint = xpbd_rig_joint(rig, k == 0 ? "a" : "b", RW_JOINT_SPHERICAL, names[k],
+                                              names[k + 1], p[k], rw_quat_identity());
         memset(joint->child_frame.position, 0, sizeof joint->child_frame.position);
         memset(joint->parent_frame.position, 0, sizeof joint->parent_frame.position);
     }
@@ -64,8 +64,9 @@ typedef struct link {
 
 typedef struct pendulum {
     link links[LINKS];
-    double primal; // norm of M (x - x~) - grad C' lambda at the end of the last step, times 1/h^2 [N]
-    double gap;    // largest distance at a joint
+    double
+        primal; // norm of M (x - x~) - grad C' lambda at the end of the last step, times 1/h^2 [N]
+    double gap; // largest distance at a joint
 } pendulum;
 
 static pendulum start_pendulum(void) {
@@ -276,8 +277,7 @@ static void primal_residual_is_ten_thousand_times_below_the_scalar_formulation(v
         memcpy(before, now, sizeof before);
     }
     static const char* const names[] = {"scalar, individual, 10 iterations",
-                                        "vector, individual, 10 iterations",
-                                        "block, 2 iterations"};
+                                        "vector, individual, 10 iterations", "block, 2 iterations"};
     for (int k = 0; k < 3; k++) {
         print_message("%s: primal residual up to %.1e N, gaps up to %.1e m\n", names[k],
                       worst[k][0], worst[k][1]);
