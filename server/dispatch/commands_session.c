@@ -7,6 +7,7 @@
 #include "server/dispatch/handles.h"
 #include "server/log.h"
 #include "server/session/host.h"
+#include "solvers/base/glob.h"
 
 // ---- CreateSession ----
 
@@ -177,7 +178,7 @@ rw_status rw_commands_session_list(rw_command* command) {
     }
     list->items = items;
     for (int32_t i = 0; i < table->count; i++) {
-        if (glob[0] == '\0' || rw_session_table_matches(glob, table->items[i]->name)) {
+        if (glob[0] == '\0' || rw_glob_matches(glob, strlen(glob), table->items[i]->name, '\0')) {
             items[list->count++] = table->items[i];
         }
     }

@@ -271,7 +271,7 @@ static rw_status find_node(rw_command* command, const rw_pb_ApplyWrench* given, 
     if (one->desc.geometry == RW_ROD_GRAPH) {
         RW_FAIL(command->error, INVALID_ARGUMENT, "s", "a graph rod needs node");
     }
-    *node = (int32_t)(given->place.s * (one->node_count - 1) + 0.5);
+    *node = rw_model_node_at(rw_world_model(command->world), rod, given->place.s);
     return RW_STATUS_OK;
 }
 

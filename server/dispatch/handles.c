@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "solvers/base/check.h"
+#include "solvers/base/glob.h"
 
 struct rw_handles {
     rw_alloc* alloc;
@@ -170,31 +171,6 @@ static bool add_entry(rw_handles* handles, rw_handle* handle, rw_handles_input i
     return true;
 }
 
-// `*` stands for any run of characters but "/".
-static bool matches(const char* glob, size_t size, const char* text) {
-    const char* end = glob + size;
-    const char* star = NULL;
-    const char* mark = NULL;
-    while (*text != '\0') {
-        if (glob < end && *glob == '*') {
-            star = glob++;
-            mark = text;
-        } else if (glob < end && *glob == *text) {
-            glob++;
-            text++;
-        } else if (star != NULL) {
-            glob = star + 1;
-            text = ++mark;
-        } else {
-            return false;
-        }
-    }
-    while (glob < end && *glob == '*') {
-        glob++;
-    }
-    return glob == end;
-}
-
 static int32_t object_count(const rw_model* model, rw_handles_input input) {
     switch (input) {
     case RW_HANDLES_JOINT: return model->joints.count;
@@ -293,7 +269,7 @@ static rw_status add_target(rw_handles* handles, rw_handle* handle, const rw_mod
         bool is_glob = memchr(name, '*', size) != NULL;
         bool found = false;
         for (int32_t i = 0; fits && i < object_count(model, input); i++) {
-            if (!matches(name, size, object_name(model, input, i))) {
+            if (!rw_glob_matches(name, size, object_name(model, input, i), '\0')) {
                 continue;
             }
             int32_t width = object_width(model, input, i);

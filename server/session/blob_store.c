@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "solvers/base/check.h"
+#include "solvers/base/hash.h"
 
 rw_blob_store* rw_blob_store_create(rw_alloc* owner_alloc, uint64_t limit_bytes) {
     rw_blob_store* store = rw_alloc_get(owner_alloc, sizeof *store);
@@ -189,7 +190,7 @@ static rw_status add_piece(rw_blob_store* store, int32_t index, uint64_t offset,
     // The sum follows the front, so that pieces in order cost their own share only.
     if (blob->ranges[0].begin == 0 && blob->ranges[0].end > blob->summed_bytes) {
         blob->running_crc =
-            rw_blob_store_crc(blob->running_crc, blob->bytes + blob->summed_bytes,
+            rw_hash_crc32(blob->running_crc, blob->bytes + blob->summed_bytes,
                               (size_t)(blob->ranges[0].end - blob->summed_bytes));
         blob->summed_bytes = blob->ranges[0].end;
     }
@@ -228,7 +229,7 @@ rw_status rw_blob_store_add(rw_blob_store* store, uint64_t id, uint64_t offset, 
 
 rw_status rw_blob_store_keep(rw_blob_store* store, const void* data, size_t size, uint64_t* id,
                              uint32_t* crc, rw_error* error) {
-    *crc = rw_blob_store_crc(0, data, size);
+    *crc = rw_hash_crc32(0, data, size);
     pthread_mutex_lock(&store->lock);
     rw_blob* blob = add_blob(store, size);
     if (blob != NULL) {
@@ -298,45 +299,4 @@ rw_status rw_blob_store_remove(rw_blob_store* store, uint64_t id, rw_error* erro
 
 uint64_t rw_blob_store_bytes(const rw_blob_store* store) {
     return atomic_load_explicit(&store->alloc.used_bytes, memory_order_relaxed);
-}
-
-// ---- CRC-32, eight bytes at a time ----
-
-static uint32_t crc_table[8][256];
-static pthread_once_t crc_once = PTHREAD_ONCE_INIT;
-
-static void make_crc_table(void) {
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t value = i;
-        for (int bit = 0; bit < 8; bit++) {
-            value = (value >> 1) ^ ((value & 1) != 0 ? 0xedb88320u : 0u);
-        }
-        crc_table[0][i] = value;
-    }
-    for (int slice = 1; slice < 8; slice++) {
-        for (uint32_t i = 0; i < 256; i++) {
-            uint32_t before = crc_table[slice - 1][i];
-            crc_table[slice][i] = (before >> 8) ^ crc_table[0][before & 0xff];
-        }
-    }
-}
-
-uint32_t rw_blob_store_crc(uint32_t crc, const void* data, size_t size) {
-    pthread_once(&crc_once, make_crc_table);
-    const unsigned char* at = data;
-    crc = ~crc;
-    for (; size >= 8; size -= 8, at += 8) {
-        uint32_t low, high;
-        memcpy(&low, at, 4);
-        memcpy(&high, at + 4, 4);
-        low ^= crc;
-        crc = crc_table[7][low & 0xff] ^ crc_table[6][(low >> 8) & 0xff] ^
-              crc_table[5][(low >> 16) & 0xff] ^ crc_table[4][low >> 24] ^
-              crc_table[3][high & 0xff] ^ crc_table[2][(high >> 8) & 0xff] ^
-              crc_table[1][(high >> 16) & 0xff] ^ crc_table[0][high >> 24];
-    }
-    for (; size > 0; size--, at++) {
-        crc = (crc >> 8) ^ crc_table[0][(crc ^ *at) & 0xff];
-    }
-    return ~crc;
 }

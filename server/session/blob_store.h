@@ -76,7 +76,3 @@ rw_status rw_blob_store_remove(rw_blob_store* store, uint64_t id, rw_error* erro
 
 // Bytes held now. For metrics.
 uint64_t rw_blob_store_bytes(const rw_blob_store* store);
-
-// CRC-32 of IEEE 802.3 (zlib's crc32), continued from `crc` (0 at the start): the checksum that the
-// protocol promises for blobs.
-uint32_t rw_blob_store_crc(uint32_t crc, const void* data, size_t size);

@@ -172,26 +172,3 @@ rw_session* rw_session_table_find(const rw_session_table* table, rw_id id) {
     int32_t index = rw_id_pool_find(&table->ids, id);
     return index >= 0 ? table->items[index] : NULL;
 }
-
-bool rw_session_table_matches(const char* glob, const char* text) {
-    const char* star = NULL;
-    const char* mark = NULL;
-    while (*text != '\0') {
-        if (*glob == '*') {
-            star = glob++;
-            mark = text;
-        } else if (*glob == *text) {
-            glob++;
-            text++;
-        } else if (star != NULL) {
-            glob = star + 1;
-            text = ++mark;
-        } else {
-            return false;
-        }
-    }
-    while (*glob == '*') {
-        glob++;
-    }
-    return *glob == '\0';
-}

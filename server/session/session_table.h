@@ -32,6 +32,3 @@ void rw_session_table_remove(rw_session_table* table, rw_session* session);
 // NULL when there is none.
 rw_session* rw_session_table_find(const rw_session_table* table, rw_id id);
 rw_session* rw_session_table_find_name(const rw_session_table* table, const char* name);
-
-// True when `*` in `glob` (any run of characters) can be filled so that it gives `text`.
-bool rw_session_table_matches(const char* glob, const char* text);

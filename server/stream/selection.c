@@ -6,6 +6,7 @@
 
 #include "proto/wire.h"
 #include "solvers/base/check.h"
+#include "solvers/base/glob.h"
 #include "solvers/model/kinematics.h"
 
 // One body or rod of the selection.
@@ -153,36 +154,12 @@ int64_t rw_selection_period(const rw_selection_request* request, double time_ste
 
 // ---- Which objects ----
 
-// `*` stands for any run of characters but "/".
-static bool matches(const char* glob, const char* text) {
-    const char* star = NULL;
-    const char* mark = NULL;
-    while (*text != '\0') {
-        if (*glob == '*') {
-            star = glob++;
-            mark = text;
-        } else if (*glob == *text) {
-            glob++;
-            text++;
-        } else if (star != NULL && *mark != '/') {
-            glob = star + 1;
-            text = ++mark;
-        } else {
-            return false;
-        }
-    }
-    while (*glob == '*') {
-        glob++;
-    }
-    return *glob == '\0';
-}
-
 // Whether one of the globs names the object; notes which did.
 static bool is_asked(const rw_selection_request* request, const char* name, bool* used) {
     bool asked = request->glob_count == 0;
     const char* glob = (const char*)request->globs.data;
     for (uint32_t i = 0; i < request->glob_count; i++, glob += strlen(glob) + 1) {
-        if (matches(glob, name)) {
+        if (rw_glob_matches(glob, strlen(glob), name, '/')) {
             used[i] = asked = true;
         }
     }

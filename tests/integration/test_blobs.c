@@ -1,7 +1,7 @@
 // Large things in and out of a real daemon: uploads in pieces, answers over max_message.
 #include "tests/support/rw_test.h"
 
-#include "server/session/blob_store.h"
+#include "solvers/base/hash.h"
 #include "tests/support/rw_daemon.h"
 
 static rw_daemon daemon_;
@@ -64,7 +64,7 @@ static uint8_t* fetch_snapshot(rw_daemon_client* client, uint64_t session, size_
         memcpy(bytes + at, part.data, part.size);
         at += part.size;
     }
-    assert_int_equal(rw_blob_store_crc(0, bytes, large.bytes), large.crc);
+    assert_int_equal(rw_hash_crc32(0, bytes, large.bytes), large.crc);
     // Its last byte was sent: it is gone.
     request = for_session(0, rw_pb_Request_release_blob_tag);
     request.command.release_blob.blob = large.blob;
@@ -93,7 +93,7 @@ static void snapshot_goes_out_in_pieces_and_comes_back_as_a_blob(void** state) {
     size_t size;
     uint8_t* bytes = fetch_snapshot(&client, session, &size);
     uint64_t blob;
-    assert_int_equal(begin_upload(&client, size, rw_blob_store_crc(0, bytes, size), &blob),
+    assert_int_equal(begin_upload(&client, size, rw_hash_crc32(0, bytes, size), &blob),
                      rw_pb_Status_Code_OK);
     // Pipelined, from the back to the front, large pieces and small ones; Restore right behind.
     rw_buffer all;
@@ -135,7 +135,7 @@ static void wrong_checksum_drops_the_blob(void** state) {
     uint8_t bytes[1000];
     memset(bytes, 7, sizeof bytes);
     uint64_t blob;
-    assert_int_equal(begin_upload(&client, 1000, rw_blob_store_crc(0, bytes, 1000) ^ 1, &blob),
+    assert_int_equal(begin_upload(&client, 1000, rw_hash_crc32(0, bytes, 1000) ^ 1, &blob),
                      rw_pb_Status_Code_OK);
     rw_pb_Request request = chunk_request(blob, bytes, 0, 1000);
     assert_int_equal(rw_daemon_call(&client, &request, &response), rw_pb_Status_Code_DATA_LOSS);

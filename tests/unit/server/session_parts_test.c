@@ -1,4 +1,4 @@
-// The small parts of the session room: mailbox, watchdog, blobs, quotas, pacing, globs, metrics.
+// The small parts of the session room: mailbox, watchdog, blobs, quotas, pacing, metrics.
 #include "tests/support/rw_test.h"
 
 #include <pthread.h>
@@ -8,10 +8,10 @@
 #include "server/session/blob_store.h"
 #include "server/session/mailbox.h"
 #include "server/session/quota.h"
-#include "server/session/session_table.h"
 #include "server/session/watchdog.h"
 #include "server/stream/pacing.h"
 #include "solvers/base/clock.h"
+#include "solvers/base/hash.h"
 
 // ---- Mailbox ----
 
@@ -100,18 +100,6 @@ static void watchdog_raises_flags_that_are_due_and_only_those(void** state) {
 
 // ---- Blobs ----
 
-static void blob_checksum_is_that_of_zlib(void** state) {
-    (void)state;
-    assert_int_equal(rw_blob_store_crc(0, "123456789", 9), 0xcbf43926u);
-    uint8_t bytes[1000];
-    for (int i = 0; i < 1000; i++) {
-        bytes[i] = (uint8_t)(i * 37);
-    }
-    uint32_t whole = rw_blob_store_crc(0, bytes, 1000);
-    uint32_t parts = rw_blob_store_crc(rw_blob_store_crc(0, bytes, 333), bytes + 333, 667);
-    assert_int_equal(whole, parts);
-}
-
 static void blob_survives_its_removal_while_it_is_used(void** state) {
     (void)state;
     rw_alloc alloc;
@@ -121,7 +109,7 @@ static void blob_survives_its_removal_while_it_is_used(void** state) {
     uint64_t id, received;
     bool complete;
     uint8_t bytes[100] = {1, 2, 3};
-    assert_int_equal(rw_blob_store_begin(store, 100, rw_blob_store_crc(0, bytes, 100), &id, &error),
+    assert_int_equal(rw_blob_store_begin(store, 100, rw_hash_crc32(0, bytes, 100), &id, &error),
                      RW_STATUS_OK);
     rw_blob* blob;
     assert_int_equal(rw_blob_store_find(store, id, &blob, &error), RW_STATUS_FAILED_PRECONDITION);
@@ -249,17 +237,6 @@ static void pacing_ends_where_it_was_told(void** state) {
 
 // ---- Globs, metrics ----
 
-static void globs_match_whole_names(void** state) {
-    (void)state;
-    assert_true(rw_session_table_matches("*", ""));
-    assert_true(rw_session_table_matches("a*c", "abbc"));
-    assert_true(rw_session_table_matches("*a*b*", "xxaxxbxx"));
-    assert_true(rw_session_table_matches("abc", "abc"));
-    assert_false(rw_session_table_matches("abc", "abcd"));
-    assert_false(rw_session_table_matches("a*c", "abcd"));
-    assert_false(rw_session_table_matches("", "a"));
-}
-
 static void metrics_print_in_the_text_format_of_prometheus(void** state) {
     (void)state;
     static rw_metrics metrics;
@@ -283,7 +260,6 @@ int main(void) {
         cmocka_unit_test(mailbox_keeps_each_senders_order_and_loses_nothing),
         cmocka_unit_test(first_push_says_that_a_knock_is_due),
         cmocka_unit_test(watchdog_raises_flags_that_are_due_and_only_those),
-        cmocka_unit_test(blob_checksum_is_that_of_zlib),
         cmocka_unit_test(blob_survives_its_removal_while_it_is_used),
         cmocka_unit_test(blob_memory_failing_anywhere_leaks_nothing),
         cmocka_unit_test(quota_counts_to_its_limit),
@@ -291,7 +267,6 @@ int main(void) {
         cmocka_unit_test(late_run_catches_up_four_steps_and_counts_the_rest),
         cmocka_unit_test(tiny_steps_within_the_timers_grain_are_not_lost),
         cmocka_unit_test(pacing_ends_where_it_was_told),
-        cmocka_unit_test(globs_match_whole_names),
         cmocka_unit_test(metrics_print_in_the_text_format_of_prometheus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
