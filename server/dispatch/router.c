@@ -153,6 +153,11 @@ static void finish_unpacked(rw_task* task) {
         rw_host_answer(task);
         return;
     }
+    if (client->link == NULL) {
+        // Gone meanwhile: nothing may be opened or attached for it, nobody would ever leave.
+        finish_with(task, RW_STATUS_CANCELLED, "", "the connection is gone");
+        return;
+    }
     // Unpacked only now: its ids may not have been seen before.
     rw_message_peek peek;
     rw_message_peek_request(task->bytes, task->size_bytes, &peek);
