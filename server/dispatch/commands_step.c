@@ -226,11 +226,26 @@ static rw_status after_advance_step(rw_command* command, void* context, uint32_t
     return run->observe != NULL && is_row ? add_row(command, run) : RW_STATUS_OK;
 }
 
+// The rows are gathered in the server's memory before they are sent: not more of them than may wait
+// for a connection anyway.
+static rw_status check_rows(rw_command* command, const advance_run* run) {
+    uint64_t most = (uint64_t)command->host->config->max_upload_bytes;
+    uint64_t rows = run->advance->every != 0 ? run->advance->steps / run->advance->every : 1;
+    if (run->observe != NULL && run->observe->width > 0 &&
+        rows > most / ((uint64_t)run->observe->width * sizeof(double))) {
+        RW_FAIL(command->error, RESOURCE_EXHAUSTED, "every",
+                "%llu rows of %d numbers exceed limits.max_upload_bytes, %llu",
+                (unsigned long long)rows, (int)run->observe->width, (unsigned long long)most);
+    }
+    return RW_STATUS_OK;
+}
+
 rw_status rw_commands_step_run_advance(rw_command* command, const rw_hot_message_advance* advance) {
     rw_task* task = command->task;
     advance_run run = {.advance = advance};
     RW_TRY(find_handles(command, &run));
     RW_TRY(check_inputs(command, &run));
+    RW_TRY(check_rows(command, &run));
     if (!task->is_started) {
         task->steps_wanted = advance->steps;
         if (advance->steps == 0) { // sets and reads only
