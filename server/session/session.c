@@ -135,7 +135,14 @@ static bool run_paced(rw_session* session, int64_t slice_end_ns) {
         if (held) {
             break; // a recorder is behind: it wakes us
         }
-        if (rw_session_step(session, NULL, &error) != RW_STATUS_OK) {
+        rw_status status = rw_session_step(session, NULL, &error);
+        if (status != RW_STATUS_OK) {
+            if (status != RW_STATUS_FAULTED) {
+                // An edit that can't be prepared, or no memory: every further step would answer the
+                // same. Whoever controls the session is told, and may mend it and Run again.
+                session->pacing.is_on = false;
+                rw_session_set_state(session, rw_pb_SessionState_Kind_READY, error.text);
+            }
             break;
         }
         rw_pacing_stepped(&session->pacing);
