@@ -304,8 +304,9 @@ rw_status rw_commands_step_run(rw_command* command) {
     rw_session* session = command->session;
     double ratio = run->has_ratio ? run->ratio : 1;
     int64_t until_step = -1;
-    if (!(ratio > 0)) {
-        RW_FAIL(command->error, INVALID_ARGUMENT, "ratio", "must be > 0, got %g", ratio);
+    if (!(ratio > 0) || (isfinite(ratio) && ratio > 1e9)) {
+        RW_FAIL(command->error, INVALID_ARGUMENT, "ratio",
+                "must be > 0 and at most 1e9, or infinite, got %g", ratio);
     }
     if (run->has_until) {
         uint32_t steps;
