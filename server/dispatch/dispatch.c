@@ -100,6 +100,8 @@ static const rw_dispatch_entry ENTRIES[] = {
     ROW(fork, SESSION, ASK | RW_DISPATCH_HEAVY, rw_commands_snapshot_fork),
 };
 
+_Static_assert(RW_COUNT_OF(ENTRIES) <= RW_SESSION_COST_COUNT, "each command's cost has a place");
+
 const rw_dispatch_entry* rw_dispatch_find(uint32_t command_tag) {
     // Tags between the rows are zero: place AT_ONCE without flags or handler.
     if (command_tag >= RW_COUNT_OF(ENTRIES)) {
