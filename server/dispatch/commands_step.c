@@ -374,7 +374,7 @@ static bool fill_signal(void* context, uint32_t index, void* item) {
 static rw_status new_row(rw_command* command, const rw_handle* handle, double** row) {
     *row = rw_arena_array(command->arena, (size_t)handle->width + 1, sizeof(double));
     if (*row == NULL) {
-        rw_handles_release(command->session->handles, handle->id, NULL);
+        rw_handles_release(command->session->handles, handle->id, handle->owner, NULL);
         RW_FAIL(command->error, RESOURCE_EXHAUSTED, "", "the session's memory is exhausted");
     }
     return RW_STATUS_OK;
@@ -385,14 +385,14 @@ rw_status rw_commands_step_observe(rw_command* command) {
     const rw_wire_list* signals = &command->request->command.observe.signals;
     RW_TRY(rw_commands_step_globs(command, signals, "signals", &globs));
     rw_handle* handle;
-    RW_TRY(rw_handles_observe(command->session->handles, command->world, globs, signals->count,
-                              &handle, command->error));
+    RW_TRY(rw_handles_observe(command->session->handles, command->world, command->client->id, globs,
+                              signals->count, &handle, command->error));
     double* row;
     RW_TRY(new_row(command, handle, &row));
     rw_status status =
         rw_world_read_signals(command->world, &handle->signals, row, command->error);
     if (status != RW_STATUS_OK) {
-        rw_handles_release(command->session->handles, handle->id, NULL);
+        rw_handles_release(command->session->handles, handle->id, handle->owner, NULL);
         return status;
     }
     rw_pb_ObserveResult* result = &command->response->result.observe;
@@ -425,8 +425,8 @@ rw_status rw_commands_step_actuate(rw_command* command) {
         RW_FAIL(command->error, RESOURCE_EXHAUSTED, "", "the session's memory is exhausted");
     }
     rw_handle* handle;
-    RW_TRY(rw_handles_actuate(command->session->handles, command->world, globs, targets->count,
-                              &handle, command->error));
+    RW_TRY(rw_handles_actuate(command->session->handles, command->world, command->client->id, globs,
+                              targets->count, &handle, command->error));
     double* row;
     RW_TRY(new_row(command, handle, &row));
     rw_handles_read(handle, command->world, row);
@@ -443,5 +443,6 @@ rw_status rw_commands_step_actuate(rw_command* command) {
 
 rw_status rw_commands_step_release(rw_command* command) {
     return rw_handles_release(command->session->handles,
-                              command->request->command.release.handle, command->error);
+                              command->request->command.release.handle, command->client->id,
+                              command->error);
 }

@@ -115,9 +115,27 @@ rw_status rw_handles_find(rw_handles* handles, const rw_world* world, uint64_t i
     return RW_STATUS_OK;
 }
 
-rw_status rw_handles_release(rw_handles* handles, uint64_t id, rw_error* error) {
+void rw_handles_release_all(rw_handles* handles, uint64_t owner) {
+    for (int32_t i = handles->count - 1; i >= 0; i--) {
+        if (handles->items[i]->owner == owner) {
+            remove_at(handles, i);
+        }
+    }
+}
+
+// Those of an earlier topology serve nobody any more; they go when new ones are asked for.
+static void sweep(rw_handles* handles, const rw_world* world) {
+    uint64_t topology = rw_world_model(world)->topology_revision;
+    for (int32_t i = handles->count - 1; i >= 0; i--) {
+        if (handles->items[i]->topology_revision != topology) {
+            remove_at(handles, i);
+        }
+    }
+}
+
+rw_status rw_handles_release(rw_handles* handles, uint64_t id, uint64_t owner, rw_error* error) {
     int32_t index = rw_id_pool_find(&handles->ids, id);
-    if (index < 0) {
+    if (index < 0 || handles->items[index]->owner != owner) {
         RW_FAIL(error, NOT_FOUND, "handle", "no handle %llu", (unsigned long long)id);
     }
     remove_at(handles, index);
@@ -132,12 +150,15 @@ int32_t rw_handles_width(rw_handles* handles, uint64_t id) {
     return width;
 }
 
-rw_status rw_handles_observe(rw_handles* handles, rw_world* world, const char* const* globs,
-                             size_t count, rw_handle** out, rw_error* error) {
+rw_status rw_handles_observe(rw_handles* handles, rw_world* world, uint64_t owner,
+                             const char* const* globs, size_t count, rw_handle** out,
+                             rw_error* error) {
+    sweep(handles, world);
     rw_handle* handle = rw_alloc_get(handles->alloc, sizeof *handle);
     if (handle == NULL) {
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "the session's memory is exhausted");
     }
+    handle->owner = owner;
     handles->world = world;
     rw_status status = rw_world_resolve_signals(world, globs, count, &handle->signals, error);
     if (status != RW_STATUS_OK) {
@@ -292,12 +313,15 @@ static rw_status add_target(rw_handles* handles, rw_handle* handle, const rw_mod
     return RW_STATUS_OK;
 }
 
-rw_status rw_handles_actuate(rw_handles* handles, rw_world* world, const char* const* globs,
-                             size_t count, rw_handle** out, rw_error* error) {
+rw_status rw_handles_actuate(rw_handles* handles, rw_world* world, uint64_t owner,
+                             const char* const* globs, size_t count, rw_handle** out,
+                             rw_error* error) {
+    sweep(handles, world);
     rw_handle* handle = rw_alloc_get(handles->alloc, sizeof *handle);
     if (handle == NULL) {
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "the session's memory is exhausted");
     }
+    handle->owner = owner;
     const rw_model* model = rw_world_model(world);
     handle->is_actuate = true;
     handle->topology_revision = model->topology_revision;

@@ -1,5 +1,6 @@
-// Handles of Observe and Actuate: prepared lists of signals to read and of inputs to write. They
-// belong to a session and die with the topology they were made for. The session's actor makes and
+// Handles of Observe and Actuate: prepared lists of signals to read and of inputs to write. They lie
+// in a session, belong to the client that asked for them, and die with its attachment or with the
+// topology they were made for. The session's actor makes and
 // uses them; the loop thread may ask for widths.
 #pragma once
 
@@ -33,6 +34,7 @@ typedef struct rw_handles_entry {
 
 typedef struct rw_handle {
     uint64_t id;
+    uint64_t owner; // client id
     bool is_actuate;
     uint64_t topology_revision;
     int32_t width;
@@ -48,19 +50,25 @@ void rw_handles_destroy(rw_handles* handles);
 // Drops all handles (the world is replaced). `world` may be gone already.
 void rw_handles_clear(rw_handles* handles);
 
-// Resolves signal globs. Errors carry `signals[i]`.
-rw_status rw_handles_observe(rw_handles* handles, rw_world* world, const char* const* globs,
-                             size_t count, rw_handle** handle, rw_error* error);
+// Resolves signal globs for the client `owner`. Errors carry `signals[i]`.
+rw_status rw_handles_observe(rw_handles* handles, rw_world* world, uint64_t owner,
+                             const char* const* globs, size_t count, rw_handle** handle,
+                             rw_error* error);
 
 // Resolves targets and globs of inputs. Errors carry `targets[i]`.
-rw_status rw_handles_actuate(rw_handles* handles, rw_world* world, const char* const* globs,
-                             size_t count, rw_handle** handle, rw_error* error);
+rw_status rw_handles_actuate(rw_handles* handles, rw_world* world, uint64_t owner,
+                             const char* const* globs, size_t count, rw_handle** handle,
+                             rw_error* error);
 
 // A living handle of the kind asked for. NOT_FOUND names `path`, also when the topology changed.
 rw_status rw_handles_find(rw_handles* handles, const rw_world* world, uint64_t id, bool is_actuate,
                           const char* path, rw_handle** handle, rw_error* error);
 
-rw_status rw_handles_release(rw_handles* handles, uint64_t id, rw_error* error);
+// Frees a handle of `owner`. NOT_FOUND for those of others.
+rw_status rw_handles_release(rw_handles* handles, uint64_t id, uint64_t owner, rw_error* error);
+
+// Frees all handles of a client that leaves.
+void rw_handles_release_all(rw_handles* handles, uint64_t owner);
 
 // Checks a row of inputs (finite, unit quaternions) without changing anything. Errors carry
 // `inputs[i]`, counted from `first`.

@@ -5,6 +5,7 @@
 #include "proto/frame.h"
 #include "proto/message.h"
 #include "server/dispatch/dispatch.h"
+#include "server/dispatch/handles.h"
 #include "server/session/host.h"
 #include "server/stream/subscribers.h"
 #include "solvers/base/check.h"
@@ -239,6 +240,10 @@ rw_status rw_client_attach(rw_client* client, rw_session* session, bool is_contr
     return RW_STATUS_OK;
 }
 
+static void release_handles(rw_session* session, rw_task* task) {
+    rw_handles_release_all(session->handles, task->argument);
+}
+
 void rw_client_detach(rw_client* client, rw_session* session) {
     rw_client_attachment* there = rw_client_find_attachment(client, session);
     if (there == NULL) {
@@ -255,6 +260,9 @@ void rw_client_detach(rw_client* client, rw_session* session) {
     }
     session->client_count--;
     session->controller_count -= was_control ? 1 : 0;
+    if (!session->is_closing) {
+        rw_host_order(client->host, session, release_handles, client->id, NULL);
+    }
     rw_host_detached(client->host, session, was_control);
     rw_session_drop(session);
 }
