@@ -471,11 +471,32 @@ static int64_t asked_steps(const rw_task* task) {
                : -1;
 }
 
+// Whether a Query plainly asks one short question whose cost is like that of the ones before it:
+// those of dynamics grow with the mechanism and share the command's tag.
+static bool asks_little(const rw_task* task) {
+    rw_hot_message_envelope envelope;
+    if (!rw_hot_message_read_envelope(task->bytes, task->size_bytes, &envelope) ||
+        envelope.command_size < 2) {
+        return false;
+    }
+    // One field of at most 127 bytes: its key and its size are a byte each.
+    const uint8_t* command = envelope.command;
+    if (command[1] >= 0x80 || envelope.command_size != 2 + (size_t)command[1]) {
+        return false;
+    }
+    return command[0] == (rw_pb_Query_signals_tag << 3 | 2) ||
+           command[0] == (rw_pb_Query_energy_tag << 3 | 2) ||
+           command[0] == (rw_pb_Query_hash_tag << 3 | 2);
+}
+
 int64_t rw_dispatch_expected_ns(rw_session* session, rw_task* task) {
     const rw_dispatch_entry* entry = rw_dispatch_find(task->command_tag);
     if (entry == NULL || (entry->flags & RW_DISPATCH_HEAVY) != 0 || task->pieces != NULL || task->is_compressed ||
         atomic_load_explicit(&session->at_state, memory_order_relaxed) ==
             rw_pb_SessionState_Kind_RUNNING) {
+        return -1;
+    }
+    if (task->command_tag == rw_pb_Request_query_tag && !asks_little(task)) {
         return -1;
     }
     int64_t cost =
