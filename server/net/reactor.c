@@ -155,11 +155,6 @@ static void renew_pace(rw_reactor* reactor) {
 static void on_signal(uv_signal_t* handle, int number) {
     rw_reactor* reactor = handle->data;
     RW_LOG(INFO, "signal", RW_LOG_FIELD_NUMBER("number", number));
-    if (reactor->is_draining) { // the second time: at once
-        rw_host_cancel_all(reactor->host);
-        uv_stop(&reactor->loop);
-        return;
-    }
     rw_reactor_drain(reactor);
 }
 
