@@ -1,7 +1,7 @@
 // Snapshots and the state hash.
 //
 //   "RWSNAPSH" | version u32 | crc32c u32 of the rest | bytes u64 of the rest
-//   rest: clock (step, step_base, epoch: i64; time_base: f64)
+//   rest: clock (step, step_base, epoch: i64; time_base: f64; needs_assembly: u64)
 //         model (scene_codec: what exists, ids, resolved targets, wrenches)
 //         motion (field list of state.h)
 //         private state of the rigid solver, then of the rod solver (their field lists)
@@ -28,6 +28,7 @@ typedef struct snapshot_clock {
     int64_t step, step_base;
     uint64_t epoch;
     double time_base_s;
+    uint64_t needs_assembly; // 0 or 1
 } snapshot_clock;
 
 static rw_solver_fields fields_of(const rw_world* world, int which) {
@@ -37,7 +38,7 @@ static rw_solver_fields fields_of(const rw_world* world, int which) {
 
 static rw_status write_rest(rw_world* world, rw_buffer* bytes) {
     const snapshot_clock clock = {world->step, world->step_base, world->epoch,
-                                  world->time_base_s};
+                                  world->time_base_s, world->needs_assembly ? 1u : 0u};
     RW_TRY(rw_buffer_append(bytes, &clock, sizeof clock));
     RW_TRY(rw_scene_codec_write(&world->model, bytes));
     RW_TRY(rw_field_write(rw_state_fields(), &world->state[world->good], world->counts, bytes));
@@ -110,6 +111,7 @@ static rw_status read_rest(rw_world* world, const unsigned char* at, const unsig
     world->step_base = clock.step_base;
     world->time_base_s = clock.time_base_s;
     world->epoch = clock.epoch;
+    world->needs_assembly = clock.needs_assembly != 0;
 
     rw_model* model = &world->model;
     RW_TRY(rw_scene_codec_read(model, &at, end, error));

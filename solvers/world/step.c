@@ -94,11 +94,6 @@ rw_status rw_world_prepare(rw_world* world, rw_error* error) {
     const rw_world_solvers* solvers = &world->solvers;
     const rw_state* state = &world->state[world->good];
     RW_TRY(solvers->rigid.vtable->prepare(solvers->rigid.self, state, error));
-    if (world->needs_assembly && solvers->rigid.vtable->assemble != NULL) {
-        RW_TRY(solvers->rigid.vtable->assemble(solvers->rigid.self, &world->state[world->good],
-                                               error));
-    }
-    world->needs_assembly = false;
     RW_TRY(solvers->rods.vtable->prepare(solvers->rods.self, state, error));
     if (solvers->rods.vtable->pair_capacity != NULL) {
         world->pair_capacity = solvers->rods.vtable->pair_capacity(solvers->rods.self);
@@ -111,6 +106,15 @@ rw_status rw_world_prepare(rw_world* world, rw_error* error) {
     world->prepared_topology = world->model.topology_revision;
     world->prepared_parameters = world->model.parameter_revision;
     world->prepared_substeps = world->model.substeps;
+    return RW_STATUS_OK;
+}
+
+rw_status rw_world_private_assemble(rw_world* world, rw_error* error) {
+    const rw_solver* rigid = &world->solvers.rigid;
+    if (world->needs_assembly && rigid->vtable->assemble != NULL) {
+        RW_TRY(rigid->vtable->assemble(rigid->self, &world->state[world->good], error));
+    }
+    world->needs_assembly = false;
     return RW_STATUS_OK;
 }
 
@@ -249,6 +253,7 @@ rw_status rw_world_step(rw_world* world, rw_error* error) {
         return fail_faulted(world, error);
     }
     RW_TRY(rw_world_prepare(world, error));
+    RW_TRY(rw_world_private_assemble(world, error));
     if (save_private(world) != RW_STATUS_OK) {
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "no memory to undo a step");
     }

@@ -159,7 +159,8 @@ static rw_status fill_from_scene(rw_world* world, const rw_scene* scene, rw_erro
     CREATE_ALL(world, scene, forces, force_count, rw_world_create_force, error);
     CREATE_ALL(world, scene, inputs, input_count, rw_world_create_input, error);
     world->epoch = 1;
-    return rw_world_prepare(world, error);
+    RW_TRY(rw_world_prepare(world, error));
+    return rw_world_private_assemble(world, error);
 }
 
 rw_status rw_world_create_from_scene(const rw_world_config* config, const rw_scene* scene,

@@ -59,5 +59,9 @@ rw_status rw_world_private_make_solvers(rw_world* world, rw_error* error);
 rw_status rw_world_private_reserve_rows(rw_world* world, rw_domain domain, int64_t count,
                                         rw_error* error);
 
+// Projects the motion onto new joints. At load and at a step only: a query prepares too, and must not
+// change what later steps do.
+rw_status rw_world_private_assemble(rw_world* world, rw_error* error);
+
 // The drive at the present time; prepares nothing (gravity and wind are always valid).
 const rw_drive* rw_world_private_present_drive(rw_world* world);
