@@ -1,6 +1,5 @@
 #include "proto/message.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "proto/border.h"
@@ -106,13 +105,42 @@ rw_status rw_message_append_scene(rw_buffer* out, const rw_pb_Scene* scene) {
     return rw_envelope_append_plain(out, RW_SCHEMA(rw_pb_Scene), scene);
 }
 
+// Copies a text for a string field: one line of valid UTF-8 whatever a client's names held and wherever
+// they were cut. What is not becomes '?'.
+static void copy_line(char* to, size_t capacity, const char* from) {
+    const uint8_t* at = (const uint8_t*)from;
+    size_t size = 0;
+    while (*at != '\0') {
+        size_t length = 1;
+        bool is_good = *at >= 0x20 && *at < 0x7f;
+        // A sequence never reaches over the end: NUL is no part of one.
+        for (size_t n = 2; n <= 4 && !is_good && *at >= 0x80 && at[n - 1] != '\0'; n++) {
+            if (rw_border_is_utf8(at, n)) {
+                is_good = true;
+                length = n;
+            }
+        }
+        if (size + length >= capacity) {
+            break;
+        }
+        if (is_good) {
+            memcpy(to + size, at, length);
+        } else {
+            to[size] = '?';
+        }
+        size += length;
+        at += length;
+    }
+    to[size] = '\0';
+}
+
 void rw_message_fail(rw_pb_Response* response, uint64_t request_id, const rw_error* error) {
     memset(response, 0, sizeof *response);
     response->request_id = request_id;
     response->status = (rw_pb_Status_Code)error->status;
     if (error->status != RW_STATUS_OK) {
-        snprintf(response->message, sizeof response->message, "%s", error->text);
-        snprintf(response->path, sizeof response->path, "%s", error->path);
+        copy_line(response->message, sizeof response->message, error->text);
+        copy_line(response->path, sizeof response->path, error->path);
     }
 }
 

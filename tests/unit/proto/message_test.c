@@ -520,6 +520,28 @@ static void a_refused_request_can_still_be_answered(void** state) {
     assert_int_equal(back.which_result, 0);
 }
 
+// A strict client could not read an answer whose text is no UTF-8, such as a name cut inside a letter.
+static void the_text_of_a_failure_is_one_line_of_utf8(void** state) {
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"no body 'a\nb\x1b'", "no body 'a?b?'"},
+        {"\xc3\xa4\xe2\x82\xac\xf0\x9f\xaa\xa2", "\xc3\xa4\xe2\x82\xac\xf0\x9f\xaa\xa2"},
+        {"cut \xc3", "cut ?"},
+        {"cut \xe2\x82.", "cut ??."},
+        {"\xff\xc0\xaf", "???"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        rw_error error;
+        rw_pb_Response response;
+        rw_status_fail(&error, RW_STATUS_NOT_FOUND, cases[i].text, "%s", cases[i].text);
+        rw_message_fail(&response, 7, &error);
+        assert_string_equal(response.message, cases[i].message);
+        assert_string_equal(response.path, cases[i].message);
+    }
+}
+
 static void a_batch_answer_is_made_of_encoded_answers(void** state) {
     fixture* f = *state;
     rw_buffer parts[2];
@@ -640,6 +662,7 @@ int main(void) {
         CASE(indices_unpacked_inside_a_list_are_put_together),
         CASE(without_memory_to_join_pieces_the_sender_hears_so),
         CASE(a_refused_request_can_still_be_answered),
+        CASE(the_text_of_a_failure_is_one_line_of_utf8),
         CASE(a_batch_answer_is_made_of_encoded_answers),
         CASE(an_encoding_that_fails_leaves_the_buffer_as_it_was),
         CASE(strings_and_large_arrays_are_encoded_too),
