@@ -96,8 +96,14 @@ static void half_angle(double t_sq, double* sinc, double* cosine) {
 double rw_so3_gamma_inverse_coefficient(double t_sq) {
     double h_sq = 0.25 * t_sq, n, s;
     if (t_sq <= SERIES_LIMIT_SQ) {
-        n = horner(cotangent_series, 11, h_sq);
-        s = horner(sinc_series, HALF_TERMS, h_sq);
+        // Both chains side by side; small angles need few terms.
+        int terms = h_sq < 2.5e-4 ? 5 : h_sq < 0.0625 ? 7 : 11;
+        n = cotangent_series[terms - 1];
+        s = terms == 11 ? sinc_series[10] + h_sq * sinc_series[11] : sinc_series[terms - 1];
+        for (int k = terms - 2; k >= 0; k--) {
+            n = cotangent_series[k] + h_sq * n;
+            s = sinc_series[k] + h_sq * s;
+        }
     } else {
         double h = sqrt(h_sq), c;
         rw_trig_sincos(h, &s, &c);
