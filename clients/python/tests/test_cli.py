@@ -159,8 +159,14 @@ USAGE = [
 @pytest.mark.parametrize("arguments", USAGE, ids=lambda arguments: " ".join(map(str, arguments)))
 def test_usage_errors_have_exit_code_2(cli, scene_file, arguments):
     done = cli(*arguments)
-    assert done.returncode == 2 and done.stderr and not done.stdout
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr.startswith("ropewalk: INVALID_ARGUMENT: ") and done.stderr.count("\n") == 1
     assert os.listdir(cli.folder) == ["scene.json"]
+
+
+def test_a_usage_error_names_its_option(cli, scene_file):
+    done = cli(*run_arguments("scene.json", "out.csv", until=-1))
+    assert done.stderr == "ropewalk: INVALID_ARGUMENT: --until: must be a time in seconds >= 0, got -1\n"
 
 
 def test_nobody_at_connect_is_unavailable(cli, scene_file):
