@@ -160,7 +160,13 @@ static rw_status reply_large(rw_host* host, rw_task* task, const rw_pb_Response*
                               &result->blob, &result->crc, error));
     result->bytes = size;
     result->max_chunk = (uint64_t)host->config->max_message_bytes / 2;
-    rw_buffer_finish(&task->reply);
+    // The large buffer is given back only for one that will do; else it does itself.
+    rw_buffer small;
+    rw_buffer_init(&small, task->reply.alloc);
+    if (rw_buffer_reserve(&small, 1024) == RW_STATUS_OK) {
+        rw_buffer_finish(&task->reply);
+        task->reply = small;
+    }
     return encode(task, &large);
 }
 
