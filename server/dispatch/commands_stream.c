@@ -7,24 +7,32 @@
 rw_status rw_commands_stream_subscribe(rw_command* command) {
     rw_pb_SubscribeResult* result = &command->response->result.subscribe;
     command->response->which_result = rw_pb_Response_subscribe_tag;
-    RW_TRY(rw_publisher_subscribe(command->session->publisher,
-                                  &command->request->command.subscribe, command->task->argument,
-                                  result, command->error));
-    command->task->context = NULL;
-    command->task->outcome = result->group; // for the loop's half
-    return RW_STATUS_OK;
-}
-
-static void leave_group(rw_session* session, rw_task* task) {
-    if (session->publisher != NULL) {
-        rw_publisher_leave(session->publisher, task->argument);
+    rw_subscriber* subscriber = rw_subscribers_make(command->session);
+    if (subscriber == NULL) {
+        RW_FAIL(command->error, RESOURCE_EXHAUSTED, "", "out of memory");
     }
+    rw_status status = rw_publisher_subscribe(command->session->publisher,
+                                              &command->request->command.subscribe,
+                                              command->task->argument, result, command->error);
+    if (status != RW_STATUS_OK) {
+        rw_alloc_free(&command->host->alloc, subscriber);
+        return status;
+    }
+    command->task->context = subscriber; // for the loop's half
+    command->task->outcome = result->group;
+    return RW_STATUS_OK;
 }
 
 void rw_commands_stream_finish_subscribe(rw_task* task) {
     rw_client* client = task->client;
     rw_host* host = client->host;
-    if (task->session == NULL || task->status != RW_STATUS_OK) {
+    rw_subscriber* subscriber = task->context;
+    if (subscriber == NULL) {
+        return;
+    }
+    task->context = NULL;
+    if (task->status != RW_STATUS_OK) { // joined, but no memory for the answer
+        rw_subscribers_give_up(subscriber, task->outcome);
         return;
     }
     rw_arena arena;
@@ -44,14 +52,14 @@ void rw_commands_stream_finish_subscribe(rw_task* task) {
                                 "needs CONTROL");
     }
     if (status == RW_STATUS_OK) {
-        status = rw_subscribers_add(task->session, client, group, task->argument,
-                                             &request.command.subscribe);
+        status = rw_subscribers_add(subscriber, client, group, task->argument,
+                                    &request.command.subscribe);
         if (status != RW_STATUS_OK) {
-            rw_status_fail(&error, status, "", "out of memory");
+            rw_status_fail(&error, status, "session", "closed meanwhile");
         }
     }
     if (status != RW_STATUS_OK) {
-        rw_host_order(host, task->session, leave_group, group, NULL);
+        rw_subscribers_give_up(subscriber, group);
         rw_dispatch_reply_error(host, task, &error);
     }
     rw_arena_finish(&arena);

@@ -47,6 +47,7 @@ rw_status rw_host_start(rw_host* host, const rw_config* config, rw_error* error)
 }
 
 static void free_dying(rw_host* host) {
+    rw_subscribers_tell_left(host);
     rw_session** link = &host->dying;
     while (*link != NULL) {
         rw_session* session = *link;
@@ -88,7 +89,7 @@ void rw_host_stop(rw_host* host) {
     host->is_draining = true;
     rw_host_cancel_all(host);
     while (host->sessions.count > 0 || host->open_tasks > 0 || host->dying != NULL ||
-           host->dying_clients != NULL) {
+           host->dying_clients != NULL || host->leaving != NULL) {
         for (int32_t i = 0; i < host->sessions.count; i++) {
             rw_host_close_session(host, host->sessions.items[i], "server stopped");
         }
@@ -276,7 +277,7 @@ void rw_host_end_turn(rw_host* host) {
     }
     host->inline_ns = 0;
     host->active_connections = 0;
-    if (host->dying != NULL || host->dying_clients != NULL) {
+    if (host->dying != NULL || host->dying_clients != NULL || host->leaving != NULL) {
         free_dying(host);
     }
 }
@@ -391,13 +392,18 @@ static void lose_control(rw_session* session, rw_task* task) {
     rw_dispatch_control_lost(session, (rw_pb_CreateSession_OnControlLost)task->argument);
 }
 
+static void order_control_lost(rw_host* host, rw_session* session) {
+    session->is_control_lost = !rw_host_order(host, session, lose_control,
+                                              (uint64_t)session->on_control_lost, NULL);
+}
+
 void rw_host_detached(rw_host* host, rw_session* session, bool was_control) {
     if (session->is_closing) {
         return;
     }
     if (was_control && session->controller_count == 0 &&
         session->on_control_lost != rw_pb_CreateSession_OnControlLost_HOLD) {
-        rw_host_order(host, session, lose_control, (uint64_t)session->on_control_lost, NULL);
+        order_control_lost(host, session); // or the tick does
     }
     if (session->client_count == 0) {
         session->detached_at_ns = rw_clock_now_ns();
@@ -442,6 +448,13 @@ static void end_lives(rw_host* host, int64_t now_ns) {
                        session->ttl_detached_s) {
             rw_host_close_session(host, session, "ttl");
         }
+        if (session->is_control_lost) {
+            if (session->is_closing || session->controller_count > 0) {
+                session->is_control_lost = false;
+            } else {
+                order_control_lost(host, session);
+            }
+        }
         // One that waits for a reader looks at its deadline now and then.
         if (atomic_load_explicit(&session->holds, memory_order_relaxed) > 0) {
             rw_worker_pool_unpark(host->pool, &session->actor);
@@ -449,9 +462,35 @@ static void end_lives(rw_host* host, int64_t now_ns) {
     }
 }
 
+static void pause_for_drain(rw_session* session, rw_task* task) {
+    (void)task;
+    if (session->state == rw_pb_SessionState_Kind_RUNNING) {
+        session->pacing.is_on = false;
+        rw_session_set_state(session, rw_pb_SessionState_Kind_READY, "server drains");
+    }
+}
+
+static void finish_pause(rw_task* task) {
+    task->session->is_pause_ordered = false;
+    rw_host_give_task(task->session->host, task);
+}
+
+// Again at each tick: a Run may have been in a queue when the drain began, or memory short.
+static void pause_paced(rw_host* host) {
+    for (rw_session* session = host->paced; session != NULL; session = session->paced_next) {
+        if (!session->is_pause_ordered) {
+            session->is_pause_ordered =
+                rw_host_order(host, session, pause_for_drain, 0, finish_pause);
+        }
+    }
+}
+
 void rw_host_tick(rw_host* host, int64_t now_ns) {
     end_lives(host, now_ns);
-    if (host->dying != NULL || host->dying_clients != NULL) {
+    if (host->is_draining) {
+        pause_paced(host);
+    }
+    if (host->dying != NULL || host->dying_clients != NULL || host->leaving != NULL) {
         free_dying(host);
     }
     rw_host_deliver(host);
@@ -488,14 +527,6 @@ void rw_host_measure(rw_host* host) {
 
 // ---- Draining ----
 
-static void pause_for_drain(rw_session* session, rw_task* task) {
-    (void)task;
-    if (session->state == rw_pb_SessionState_Kind_RUNNING) {
-        session->pacing.is_on = false;
-        rw_session_set_state(session, rw_pb_SessionState_Kind_READY, "server drains");
-    }
-}
-
 void rw_host_drain(rw_host* host) {
     if (host->is_draining) {
         return;
@@ -505,9 +536,7 @@ void rw_host_drain(rw_host* host) {
     event.which_kind = rw_pb_Event_draining_tag;
     event.kind.draining.deadline_s = host->config->drain_s;
     rw_host_tell(host, NULL, &event);
-    for (rw_session* session = host->paced; session != NULL; session = session->paced_next) {
-        rw_host_order(host, session, pause_for_drain, 0, NULL);
-    }
+    pause_paced(host);
 }
 
 void rw_host_cancel_all(rw_host* host) {
@@ -520,9 +549,11 @@ void rw_host_cancel_all(rw_host* host) {
         }
     }
     for (int32_t i = 0; i < host->sessions.count; i++) {
+        // What runs is not freed under us: tasks are given back on this thread. Most are in a client's
+        // table; here are those whose client is lost and those without one.
         rw_task* running = atomic_load(&host->sessions.items[i]->running);
         if (running != NULL) {
-            atomic_store(&host->sessions.items[i]->cancel, true);
+            rw_dispatch_cancel(running);
         }
     }
 }

@@ -55,6 +55,7 @@ struct rw_host {
     rw_session* paced;        // sessions that run by the clock
     rw_session* dying;        // unlisted, to be freed when their actor is idle; by paced_next
     rw_client* dying_clients; // likewise; by `connection`
+    rw_subscriber* leaving;   // ended, but their session could not be told yet; by next_of_session
     int64_t open_tasks;
     uint64_t next_subscription;
     bool is_draining;

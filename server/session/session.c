@@ -1,5 +1,6 @@
 #include "server/session/session.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -380,11 +381,13 @@ typedef struct state_note {
     rw_pb_Event event;
 } state_note;
 
-static void tell_state(rw_note* note) {
-    state_note* self = (state_note*)note;
-    rw_session* session = self->session;
+// Makes the loop call a session that runs by the clock, or no more. The state is the present one, not
+// that of the note: a note may have stood in for several.
+static void renew_paced(rw_session* session) {
     rw_host* host = session->host;
-    bool paced = self->event.kind.session_changed.state == rw_pb_SessionState_Kind_RUNNING;
+    bool paced = !session->is_closing &&
+                 atomic_load_explicit(&session->at_state, memory_order_relaxed) ==
+                     rw_pb_SessionState_Kind_RUNNING;
     if (paced && !session->is_paced) {
         session->is_paced = true;
         session->paced_next = host->paced;
@@ -397,8 +400,36 @@ static void tell_state(rw_note* note) {
         *link = session->paced_next;
         session->is_paced = false;
     }
+}
+
+static void tell_state(rw_note* note) {
+    state_note* self = (state_note*)note;
+    rw_session* session = self->session;
+    rw_host* host = session->host;
+    renew_paced(session);
     rw_host_tell(host, session, &self->event);
     rw_alloc_free(&host->alloc, self);
+}
+
+static void tell_present_state(rw_note* note) {
+    rw_session* session =
+        (rw_session*)(void*)((unsigned char*)note - offsetof(rw_session, state_note));
+    // Before the state is read: a change that this read misses sends the note again.
+    atomic_exchange(&session->is_state_noted, false);
+    renew_paced(session);
+    rw_pb_SessionInfo info;
+    rw_session_describe(session, &info);
+    rw_pb_Event event = rw_pb_Event_init_zero;
+    event.which_kind = rw_pb_Event_session_changed_tag;
+    rw_pb_Event_SessionChanged* changed = &event.kind.session_changed;
+    changed->session = session->id;
+    changed->state = info.state;
+    changed->step = info.step;
+    changed->lost_steps = atomic_load_explicit(&session->lost_steps, memory_order_relaxed);
+    changed->has_fault = info.has_fault;
+    changed->fault = info.fault;
+    snprintf(changed->reason, sizeof changed->reason, "%s", info.fault.reason);
+    rw_host_tell(session->host, session, &event);
 }
 
 void rw_session_set_state(rw_session* session, rw_pb_SessionState_Kind state, const char* reason) {
@@ -406,10 +437,9 @@ void rw_session_set_state(rw_session* session, rw_pb_SessionState_Kind state, co
     rw_session_publish(session);
     state_note* note = rw_alloc_get(&session->host->alloc, sizeof *note);
     if (note == NULL) {
-        // The state itself is published all the same; only the event is lost. A run by the clock
-        // that nobody would wake must not stay RUNNING.
-        if (state == rw_pb_SessionState_Kind_RUNNING) {
-            session->state = rw_pb_SessionState_Kind_READY;
+        if (!atomic_exchange(&session->is_state_noted, true)) {
+            session->state_note.deliver = tell_present_state;
+            rw_host_post(session->host, &session->state_note);
         }
         return;
     }

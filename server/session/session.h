@@ -55,6 +55,8 @@ struct rw_session {
     bool is_listed;         // in the table
     rw_session* paced_next; // sessions that run by the clock
     bool is_paced;
+    bool is_pause_ordered; // a drain's pause is on the way
+    bool is_control_lost;  // what on_control_lost says could not be sent yet
     rw_subscriber* subscribers;
     int32_t session_index; // in the table, in creation order
 
@@ -92,6 +94,8 @@ struct rw_session {
     atomic_bool cancel;         // polled inside steps
     _Atomic(rw_task*) running;  // whose cancellation raises `cancel`
     atomic_int holds;           // readers that the session must wait for
+    rw_note state_note;         // stands in for a note of the state that there was no memory for
+    atomic_bool is_state_noted; // `state_note` is on its way
 };
 
 // Makes a session without a world. NULL when memory is exhausted. Loop thread.
@@ -126,7 +130,8 @@ void rw_session_world_changed(rw_session* session);
 // Replaces the world; takes `world` over.
 void rw_session_replace_world(rw_session* session, rw_world* world);
 
-// Changes the state and tells the clients.
+// Changes the state and tells the clients. Without memory they hear of the state that the session is
+// in by the time they are told, and not of the reason.
 void rw_session_set_state(rw_session* session, rw_pb_SessionState_Kind state, const char* reason);
 
 // Renews what is published.

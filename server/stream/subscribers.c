@@ -4,16 +4,20 @@
 #include "solvers/base/check.h"
 #include "solvers/base/clock.h"
 
-rw_status rw_subscribers_add(rw_session* session, rw_client* client, uint64_t group,
+rw_subscriber* rw_subscribers_make(rw_session* session) {
+    rw_subscriber* subscriber = rw_alloc_get(&session->host->alloc, sizeof *subscriber);
+    if (subscriber != NULL) {
+        subscriber->session = session;
+    }
+    return subscriber;
+}
+
+rw_status rw_subscribers_add(rw_subscriber* subscriber, rw_client* client, uint64_t group,
                              uint64_t subscription, const rw_pb_Subscribe* request) {
+    rw_session* session = subscriber->session;
     if (client->link == NULL || session->is_closing) {
         return RW_STATUS_NOT_FOUND;
     }
-    rw_subscriber* subscriber = rw_alloc_get(&session->host->alloc, sizeof *subscriber);
-    if (subscriber == NULL) {
-        return RW_STATUS_RESOURCE_EXHAUSTED;
-    }
-    subscriber->session = session;
     subscriber->client = client;
     subscriber->id = subscription;
     subscriber->group = group;
@@ -60,6 +64,41 @@ static void leave_group(rw_session* session, rw_task* task) {
     }
 }
 
+// Frees it once the session is told, or has no need to know.
+static bool tell_left(rw_subscriber* subscriber) {
+    rw_session* session = subscriber->session;
+    if (!session->is_closing &&
+        !rw_host_order(session->host, session, leave_group, subscriber->group, NULL)) {
+        return false;
+    }
+    rw_alloc_free(&session->host->alloc, subscriber);
+    return true;
+}
+
+void rw_subscribers_give_up(rw_subscriber* subscriber, uint64_t group) {
+    rw_session* session = subscriber->session;
+    subscriber->group = group;
+    if (!tell_left(subscriber)) {
+        rw_session_hold(session);
+        subscriber->next_of_session = session->host->leaving;
+        session->host->leaving = subscriber;
+    }
+}
+
+void rw_subscribers_tell_left(rw_host* host) {
+    rw_subscriber** link = &host->leaving;
+    while (*link != NULL) {
+        rw_subscriber* one = *link;
+        rw_subscriber* next = one->next_of_session;
+        rw_session* session = one->session;
+        if (!tell_left(one)) {
+            return; // no memory yet
+        }
+        *link = next;
+        rw_session_drop(session);
+    }
+}
+
 // Takes a reader out of both lists and frees it.
 static void end(rw_subscriber* subscriber) {
     rw_session* session = subscriber->session;
@@ -78,10 +117,7 @@ static void end(rw_subscriber* subscriber) {
         client->link->forget_frames(client->connection, subscriber);
     }
     release(subscriber);
-    if (!session->is_closing) {
-        rw_host_order(session->host, session, leave_group, subscriber->group, NULL);
-    }
-    rw_alloc_free(&session->host->alloc, subscriber);
+    rw_subscribers_give_up(subscriber, subscriber->group);
 }
 
 rw_status rw_subscribers_remove(rw_client* client, uint64_t subscription, uint64_t* sent,
@@ -151,7 +187,7 @@ void rw_subscribers_deliver(rw_stream_frame* frame) {
             continue;
         }
         if (!frame->is_key && !one->has_key) {
-            if (one->last_key != NULL) { // else it is older than the newcomer
+            if (one->had_key) { // else it is older than the newcomer
                 drop(one);
             }
             continue;
@@ -163,7 +199,8 @@ void rw_subscribers_deliver(rw_stream_frame* frame) {
         }
         if (frame->is_key) {
             one->has_key = true;
-            one->last_key = frame;
+            one->had_key = true;
+            one->last_key = frame->sequence;
         }
         one->queued_bytes += frame->size_bytes;
         one->client->link->send_frame(one->client->connection, frame, one);
@@ -181,7 +218,8 @@ void rw_subscribers_done(rw_subscriber* subscriber, const rw_stream_frame* frame
         rw_metrics_add(metrics, RW_METRICS_frames_sent_total, 1);
         rw_metrics_add(metrics, RW_METRICS_frame_bytes_total, (int64_t)frame->size_bytes);
     } else {
-        if (frame->is_key && frame == subscriber->last_key) {
+        if (frame->is_key && subscriber->had_key &&
+            frame->sequence == subscriber->last_key) {
             subscriber->has_key = false;
         }
         drop(subscriber);

@@ -12,6 +12,8 @@
 
 #include "server/stream/publisher.h"
 
+typedef struct rw_host rw_host;
+
 // Bytes that wait for one connection before frames are dropped, and for one recorder before its
 // session waits.
 enum { RW_SUBSCRIBERS_QUEUE_BYTES = 4 << 20, RW_SUBSCRIBERS_HOLD_BYTES = 1 << 20 };
@@ -26,7 +28,8 @@ typedef struct rw_subscriber {
     bool back_pressure; // never drops; the session waits
     bool is_holding;    // counted in session->holds
     bool has_key;       // the key that later frames refer to was queued
-    const rw_stream_frame* last_key; // queued last; only to be compared
+    bool had_key;       // one was queued at some time
+    uint64_t last_key;  // its sequence; with had_key
     uint64_t sent, dropped;
     size_t queued_bytes; // wait in the connection
     double budget;       // bytes per second; 0 = none
@@ -34,9 +37,20 @@ typedef struct rw_subscriber {
     int64_t credited_ns; // when the credit was renewed last
 } rw_subscriber;
 
-// Adds a reader of a group. RESOURCE_EXHAUSTED.
-rw_status rw_subscribers_add(rw_session* session, rw_client* client, uint64_t group,
+// A reader that reads nothing yet, made before its session joins the group, so that nothing can fail
+// once it did. NULL when memory is exhausted. Any thread.
+rw_subscriber* rw_subscribers_make(rw_session* session);
+
+// Makes it a reader of a group, or NOT_FOUND: the client or the session is gone.
+rw_status rw_subscribers_add(rw_subscriber* subscriber, rw_client* client, uint64_t group,
                              uint64_t subscription, const rw_pb_Subscribe* request);
+
+// Tells the session that one reader of a group is gone, and frees it. For one that was made but not
+// added; `group` is the one it joined.
+void rw_subscribers_give_up(rw_subscriber* subscriber, uint64_t group);
+
+// Tells sessions once more what there was no memory to tell.
+void rw_subscribers_tell_left(rw_host* host);
 
 // Ends a subscription of a client: takes the counts and tells the session. NOT_FOUND.
 rw_status rw_subscribers_remove(rw_client* client, uint64_t subscription, uint64_t* sent,
