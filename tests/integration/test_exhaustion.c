@@ -11,6 +11,7 @@
 #include "server/dispatch/router.h"
 #include "server/session/host.h"
 #include "server/stream/subscribers.h"
+#include "solvers/base/clock.h"
 
 // ---- A connection that only remembers ----
 
@@ -332,10 +333,176 @@ static void a_warmed_up_advance_allocates_nothing(void** state) {
     free(self);
 }
 
+// ---- Single commands ----
+
+typedef struct lone {
+    rig rig;
+    rw_arena arena;
+    rw_buffer bytes;
+    rw_pb_Request request;
+    rw_pb_Response response;
+    rw_session* session;
+} lone;
+
+static rw_pb_Status_Code ask(lone* self, pb_size_t command) {
+    self->request.session = self->session != NULL ? self->session->id : 0;
+    self->request.which_command = command;
+    rw_pb_Status_Code code =
+        call(&self->rig, &self->request, &self->response, &self->arena, &self->bytes);
+    memset(&self->request, 0, sizeof self->request);
+    return code;
+}
+
+// A session with a few bodies, where memory is not short yet.
+static lone* start_lone(uint32_t max_message_bytes) {
+    lone* self = calloc(1, sizeof *self);
+    start(&self->rig);
+    if (max_message_bytes != 0) {
+        self->rig.config.max_message_bytes = max_message_bytes;
+    }
+    rw_arena_init(&self->arena, &self->rig.alloc);
+    rw_buffer_init(&self->bytes, &self->rig.alloc);
+    assert_int_equal(rw_buffer_reserve(&self->bytes, 65536), RW_STATUS_OK);
+    assert_non_null(rw_arena_get(&self->arena, 65536));
+    assert_int_equal(ask(self, rw_pb_Request_create_session_tag), rw_pb_Status_Code_OK);
+    self->session =
+        rw_session_table_find(&self->rig.host.sessions, self->response.result.session.id);
+    self->request.command.load_scene.has_scene = true;
+    self->request.command.load_scene.scene.bodies =
+        rw_wire_from_fill(fill_body, NULL, sizeof(rw_pb_Body), 7);
+    assert_int_equal(ask(self, rw_pb_Request_load_scene_tag), rw_pb_Status_Code_OK);
+    return self;
+}
+
+static void stop_lone(lone* self) {
+    rw_arena_finish(&self->arena);
+    rw_buffer_finish(&self->bytes);
+    stop(&self->rig);
+    free(self);
+}
+
+// Turns the loop until the host is quiet, for 5 s at most.
+static bool becomes_quiet(rig* self) {
+    for (int i = 0; i < 5000; i++) {
+        rw_host_end_turn(&self->host);
+        rw_host_tick(&self->host, rw_clock_now_ns());
+        if (rw_host_is_quiet(&self->host)) {
+            return true;
+        }
+        struct timespec moment = {.tv_nsec = 1000000};
+        nanosleep(&moment, NULL);
+    }
+    return false;
+}
+
+static void a_large_answer_without_memory_is_an_error(void** state) {
+    (void)state;
+    lone* self = start_lone(256);
+    int large = 0, failed = 0;
+    for (int n = 1; n < 60; n++) {
+        rw_alloc_fail_after(n);
+        rw_pb_Status_Code code = ask(self, rw_pb_Request_get_scene_tag);
+        rw_alloc_fail_after(0);
+        if (code == rw_pb_Status_Code_OK) {
+            assert_int_equal(self->response.which_result, rw_pb_Response_large_tag);
+            large++;
+        } else {
+            assert_int_equal(code, rw_pb_Status_Code_RESOURCE_EXHAUSTED);
+            failed++;
+        }
+    }
+    assert_true(large > 0 && failed > 0);
+    stop_lone(self);
+}
+
+static void a_pause_without_memory_ends_the_pacing_all_the_same(void** state) {
+    (void)state;
+    lone* self = start_lone(0);
+    for (int n = 1; n < 12; n++) {
+        assert_int_equal(ask(self, rw_pb_Request_run_tag), rw_pb_Status_Code_OK);
+        assert_true(rw_host_has_paced(&self->rig.host));
+        rw_alloc_fail_after(n);
+        ask(self, rw_pb_Request_pause_tag);
+        rw_alloc_fail_after(0);
+        if (atomic_load(&self->session->at_state) == rw_pb_SessionState_Kind_RUNNING) {
+            assert_int_equal(ask(self, rw_pb_Request_pause_tag), rw_pb_Status_Code_OK);
+        }
+        assert_true(becomes_quiet(&self->rig));
+    }
+    stop_lone(self);
+}
+
+static void a_run_without_memory_for_its_event_runs_all_the_same(void** state) {
+    (void)state;
+    lone* self = start_lone(0);
+    for (int n = 1; n < 12; n++) {
+        rw_alloc_fail_after(n);
+        rw_pb_Status_Code code = ask(self, rw_pb_Request_run_tag);
+        rw_alloc_fail_after(0);
+        if (code == rw_pb_Status_Code_OK) {
+            assert_true(rw_host_has_paced(&self->rig.host));
+        }
+        if (atomic_load(&self->session->at_state) == rw_pb_SessionState_Kind_RUNNING) {
+            assert_int_equal(ask(self, rw_pb_Request_pause_tag), rw_pb_Status_Code_OK);
+        }
+        assert_true(becomes_quiet(&self->rig));
+    }
+    stop_lone(self);
+}
+
+static void an_unsubscribe_without_memory_ends_the_group_all_the_same(void** state) {
+    (void)state;
+    lone* self = start_lone(0);
+    rw_host* host = &self->rig.host;
+    self->request.command.subscribe.which_rate = rw_pb_Subscribe_every_steps_tag;
+    self->request.command.subscribe.rate.every_steps = 1;
+    assert_int_equal(ask(self, rw_pb_Request_subscribe_tag), rw_pb_Status_Code_OK);
+    assert_true(becomes_quiet(&self->rig));
+    assert_int_equal(rw_publisher_group_count(self->session->publisher), 1);
+    // Spare tasks would hide that there is no memory for one.
+    rw_task* spare = host->free_tasks;
+    host->free_tasks = NULL;
+    rw_error error;
+    uint64_t sent, dropped;
+    rw_alloc_fail_after(1);
+    assert_int_equal(rw_subscribers_remove(self->rig.client, self->rig.client->subscribers->id,
+                                           &sent, &dropped, &error),
+                     RW_STATUS_OK);
+    rw_alloc_fail_after(0);
+    host->free_tasks = spare;
+    assert_non_null(host->leaving);
+    assert_true(becomes_quiet(&self->rig));
+    assert_null(host->leaving);
+    assert_int_equal(rw_publisher_group_count(self->session->publisher), 0);
+    stop_lone(self);
+}
+
+static void a_run_that_was_queued_when_the_drain_began_is_paused(void** state) {
+    (void)state;
+    lone* self = start_lone(0);
+    self->request.session = self->session->id;
+    self->request.request_id = ++self->rig.next_id;
+    self->request.which_command = rw_pb_Request_run_tag;
+    self->bytes.size_bytes = 0;
+    assert_int_equal(rw_message_append_request(&self->bytes, &self->request), RW_STATUS_OK);
+    rw_router_message message = {.bytes = self->bytes.data,
+                                 .size_bytes = self->bytes.size_bytes};
+    rw_router_accept(self->rig.client, &message);
+    rw_host_drain(&self->rig.host);
+    assert_true(becomes_quiet(&self->rig));
+    assert_int_equal(atomic_load(&self->session->at_state), rw_pb_SessionState_Kind_READY);
+    stop_lone(self);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_allocation_of_a_script_may_fail),
         cmocka_unit_test(a_warmed_up_advance_allocates_nothing),
+        cmocka_unit_test(a_large_answer_without_memory_is_an_error),
+        cmocka_unit_test(a_pause_without_memory_ends_the_pacing_all_the_same),
+        cmocka_unit_test(a_run_without_memory_for_its_event_runs_all_the_same),
+        cmocka_unit_test(an_unsubscribe_without_memory_ends_the_group_all_the_same),
+        cmocka_unit_test(a_run_that_was_queued_when_the_drain_began_is_paused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
