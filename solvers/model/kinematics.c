@@ -64,6 +64,18 @@ static void place_driven(const rw_model* model, const rw_drive* drive, int32_t i
     rw_kinematics_place(model, index, position, rotation, rate, omega, to);
 }
 
+static bool is_driven(const rw_model* model, const rw_drive* drive, int32_t index) {
+    return model->bodies.kind[index] == RW_BODY_KINEMATIC && drive->body_is_driven[index] != 0;
+}
+
+void rw_kinematics_follow(const rw_model* model, const rw_drive* drive, rw_state* state) {
+    for (int32_t i = 0; i < model->bodies.count; i++) {
+        if (is_driven(model, drive, i)) {
+            place_driven(model, drive, i, state);
+        }
+    }
+}
+
 void rw_kinematics_advance(const rw_model* model, const rw_drive* drive_to, const rw_state* from,
                            rw_state* to, double h) {
     for (int32_t i = 0; i < model->bodies.count; i++) {
@@ -71,7 +83,7 @@ void rw_kinematics_advance(const rw_model* model, const rw_drive* drive_to, cons
         if (kind == RW_BODY_DYNAMIC) {
             continue;
         }
-        if (kind == RW_BODY_KINEMATIC && drive_to->body_is_driven[i] != 0) {
+        if (is_driven(model, drive_to, i)) {
             place_driven(model, drive_to, i, to);
             continue;
         }

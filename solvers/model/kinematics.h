@@ -12,6 +12,10 @@
 void rw_kinematics_advance(const rw_model* model, const rw_drive* drive_to, const rw_state* from,
                            rw_state* to, double h);
 
+// Puts every driven KINEMATIC body of `state` where the drive says, with its velocity: the start of a
+// scene whose inputs are not zero at its beginning.
+void rw_kinematics_follow(const rw_model* model, const rw_drive* drive, rw_state* state);
+
 // Conversions between the protocol's body frame origin and the state's centre of mass.
 // Writes the state's rows of body `index` from the description's pose and velocities.
 void rw_kinematics_place(const rw_model* model, int32_t index, const double position[3],

@@ -160,6 +160,9 @@ static rw_status fill_from_scene(rw_world* world, const rw_scene* scene, rw_erro
     CREATE_ALL(world, scene, inputs, input_count, rw_world_create_input, error);
     world->epoch = 1;
     RW_TRY(rw_world_prepare(world, error));
+    // The first row that a client reads is the motion at time 0, inputs included.
+    rw_drive_evaluate(&world->drive[0], model, 0);
+    rw_kinematics_follow(model, &world->drive[0], &world->state[world->good]);
     return rw_world_private_assemble(world, error);
 }
 

@@ -445,6 +445,38 @@ static void kinematic_body_turns_about_its_origin_exactly(void** state) {
     rw_world_destroy(world);
 }
 
+static void driven_body_starts_where_its_input_says(void** state) {
+    (void)state;
+    rw_body_desc body = make_body("table", 0, 0, 0, 0);
+    body.has_mass = body.has_inertia = false;
+    body.kind = RW_BODY_KINEMATIC;
+    body.position[0] = 1;
+    rw_input_desc input;
+    rw_scene_init_input(&input);
+    snprintf(input.name, sizeof input.name, "slide");
+    snprintf(input.target, sizeof input.target, "body/table");
+    input.kind = RW_INPUT_PIECEWISE_LINEAR;
+    static const double time[2] = {0, 1}, value[6] = {0.25, 0, 0, 0.75, 0, 0};
+    input.time = (rw_doubles){time, 2};
+    input.value = (rw_doubles){value, 6};
+    rw_scene scene;
+    rw_scene_init(&scene);
+    scene.bodies = &body;
+    scene.body_count = 1;
+    scene.inputs = &input;
+    scene.input_count = 1;
+    rw_world* world = load(&scene);
+    double x[3], v[3];
+    read(world, "body/table/position", x);
+    read(world, "body/table/linear_velocity", v);
+    rw_assert_near(x[0], 1.25, 1e-15);
+    rw_assert_near(v[0], 0.5, 1e-12);
+    run(world, 500);
+    read(world, "body/table/position", x);
+    rw_assert_near(x[0], 1.5, 1e-12);
+    rw_world_destroy(world);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(asymmetric_top_follows_the_elliptic_solution_with_second_order),
@@ -457,6 +489,7 @@ int main(void) {
         cmocka_unit_test(fixed_moment_changes_world_angular_momentum_at_its_rate),
         cmocka_unit_test(body_in_wind_reaches_its_terminal_velocity),
         cmocka_unit_test(substeps_refine_the_motion_and_land_on_the_same_times),
+        cmocka_unit_test(driven_body_starts_where_its_input_says),
         cmocka_unit_test(kinematic_body_turns_about_its_origin_exactly),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
