@@ -296,9 +296,13 @@ static void entry_done(rw_task* task) {
         rw_error unused;
         if (rw_message_decode_response(task->reply.data + RW_FRAME_HEADER_BYTES,
                                        task->reply.size_bytes - RW_FRAME_HEADER_BYTES,
-                                       &job->arena, &response, &unused) == RW_STATUS_OK) {
-            fail_entry(job, (uint32_t)task->parent_index, &response);
+                                       &job->arena, &response, &unused) != RW_STATUS_OK) {
+            rw_error error = {0}; // what can be said without its words
+            rw_status_fail(&error, (rw_status)task->status, "", "no memory for the reason");
+            rw_message_fail(&response, 0, &error);
+            response.steps_done = task->steps_done;
         }
+        fail_entry(job, (uint32_t)task->parent_index, &response);
     } else if (task->values.size_bytes == bytes && bytes > 0) {
         entry->row = rw_arena_get(&job->arena, bytes);
         if (entry->row != NULL) {

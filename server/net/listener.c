@@ -24,15 +24,23 @@ typedef union any_socket {
 struct rw_listener {
     any_socket socket;
     any_socket spare; // takes and drops a connection when there is no memory for it
-    bool is_spare_busy;
+    bool is_spare_busy; // until libuv has let go of it: the listener stays that long
+    bool is_closed;
     rw_listener* next;
     rw_reactor* reactor;
     bool is_tcp;
 };
 
+static void free_closed(rw_listener* listener) {
+    if (listener->is_closed && !listener->is_spare_busy) {
+        rw_alloc_free(&listener->reactor->host->alloc, listener);
+    }
+}
+
 static void closed(uv_handle_t* handle) {
     rw_listener* listener = handle->data;
-    rw_alloc_free(&listener->reactor->host->alloc, listener);
+    listener->is_closed = true;
+    free_closed(listener);
 }
 
 static void init_socket(rw_reactor* reactor, any_socket* socket, bool is_tcp) {
@@ -46,6 +54,7 @@ static void init_socket(rw_reactor* reactor, any_socket* socket, bool is_tcp) {
 static void dropped(uv_handle_t* handle) {
     rw_listener* listener = handle->data;
     listener->is_spare_busy = false;
+    free_closed(listener);
 }
 
 static void connected(uv_stream_t* stream, int status) {
