@@ -35,6 +35,9 @@ static rw_status keep(rw_command* command, rw_buffer* bytes, uint64_t* id) {
 rw_status rw_commands_snapshot_take(rw_command* command) {
     const rw_pb_Snapshot* snapshot = &command->request->command.snapshot;
     rw_pb_SnapshotResult* result = &command->response->result.snapshot;
+    if (snapshot->keep && !command->task->has_control) {
+        RW_FAIL(command->error, PERMISSION_DENIED, "keep", "needs CONTROL");
+    }
     rw_buffer bytes;
     rw_buffer_init(&bytes, &command->session->alloc);
     rw_status status = rw_world_snapshot(command->world, &bytes, command->error);

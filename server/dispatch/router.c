@@ -26,7 +26,7 @@ static void finish_with(rw_task* task, rw_status status, const char* path, const
 // ---- Sessions ----
 
 // Finds the session of a SESSION command and checks what can be checked on the loop thread.
-static rw_session* find_session(rw_client* client, const rw_task* task,
+static rw_session* find_session(rw_client* client, rw_task* task,
                                 const rw_dispatch_entry* entry, rw_error* error) {
     if (task->session_id == 0) {
         rw_status_fail(error, RW_STATUS_INVALID_ARGUMENT, "session", "this command needs one");
@@ -49,6 +49,7 @@ static rw_session* find_session(rw_client* client, const rw_task* task,
                        "attached to \"%s\" as an observer", session->name);
         return NULL;
     }
+    task->has_control = attachment->is_control;
     return session;
 }
 

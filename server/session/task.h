@@ -46,6 +46,7 @@ struct rw_task {
     atomic_bool cancelled; // sequentially consistent with rw_session.running, see session.c
     bool is_open;          // in the client's table of open requests
     bool is_inline;        // runs on the loop thread
+    bool has_control;      // the client had CONTROL of the session when the task was sent there
     bool is_compressed;    // `pieces` or `request` hold a zstd frame
 
     // The message. Either `bytes` (borrowed or in `request`), or pieces to be joined first.
