@@ -192,7 +192,8 @@ static rw_status check_inputs(rw_command* command, advance_run* run) {
     uint64_t rows = run->row_per_step ? advance->steps : 1;
     for (uint64_t i = 0; !command->task->is_started && i < rows; i++) {
         load_row(run, i);
-        RW_TRY(rw_handles_check(run->actuate, run->row, i * width, command->error));
+        RW_TRY(rw_handles_check(run->actuate, command->world, run->row, i * width,
+                                command->error));
     }
     return RW_STATUS_OK;
 }

@@ -1,10 +1,11 @@
 #include "server/dispatch/handles.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "solvers/base/check.h"
+#include "solvers/model/bounds.h"
+#include "solvers/model/validate.h"
 #include "solvers/base/glob.h"
 
 struct rw_handles {
@@ -337,25 +338,37 @@ rw_status rw_handles_actuate(rw_handles* handles, rw_world* world, uint64_t owne
     return RW_STATUS_OK;
 }
 
-rw_status rw_handles_check(const rw_handle* handle, const double* row, size_t first,
-                           rw_error* error) {
+// Checks as apply_entry will: a row is applied wholly or not at all.
+static rw_status check_entry(const rw_handles_entry* entry, const rw_model* model,
+                             const double* values, rw_error* error) {
+    if (entry->input == RW_HANDLES_ATTACHMENT && entry->width == 7) {
+        return rw_validate_rotation(values + 3, "", error);
+    }
+    if (entry->input == RW_HANDLES_JOINT) {
+        const rw_joint_desc* desc = &model->joints.items[entry->object].desc;
+        rw_motor_desc motor = desc->motor;
+        memcpy(motor.target, values, (size_t)entry->width * sizeof(double));
+        motor.target_count = (size_t)entry->width;
+        return rw_validate_motor(desc->type, &motor, error);
+    }
+    return RW_STATUS_OK;
+}
+
+rw_status rw_handles_check(const rw_handle* handle, const rw_world* world, const double* row,
+                           size_t first, rw_error* error) {
     for (int32_t i = 0; i < handle->width; i++) {
-        if (!isfinite(row[i])) {
-            rw_status_fail(error, RW_STATUS_INVALID_ARGUMENT, "", "must be finite, got %g", row[i]);
+        if (rw_bounds_finite(row[i], "", error) != RW_STATUS_OK) {
             return rw_status_prefix(error, "inputs[%zu]", first + (size_t)i);
         }
     }
     for (int32_t i = 0; i < handle->entry_count; i++) {
         const rw_handles_entry* entry = &handle->entries[i];
-        if (entry->input == RW_HANDLES_ATTACHMENT && entry->width == 7) {
-            const double* q = row + entry->offset + 3;
-            double norm = sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
-            if (fabs(norm - 1) > 1e-3) {
-                rw_status_fail(error, RW_STATUS_INVALID_ARGUMENT, "",
-                               "must be a unit quaternion, its norm is %g", norm);
-                return rw_status_prefix(error, "inputs[%zu]",
-                                        first + (size_t)entry->offset + 3);
-            }
+        if (check_entry(entry, rw_world_model(world), row + entry->offset, error) !=
+            RW_STATUS_OK) {
+            error->path[0] = '\0';
+            bool is_rotation = entry->input == RW_HANDLES_ATTACHMENT;
+            return rw_status_prefix(error, "inputs[%zu]",
+                                    first + (size_t)entry->offset + (is_rotation ? 3 : 0));
         }
     }
     return RW_STATUS_OK;

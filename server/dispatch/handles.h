@@ -70,10 +70,10 @@ rw_status rw_handles_release(rw_handles* handles, uint64_t id, uint64_t owner, r
 // Frees all handles of a client that leaves.
 void rw_handles_release_all(rw_handles* handles, uint64_t owner);
 
-// Checks a row of inputs (finite, unit quaternions) without changing anything. Errors carry
-// `inputs[i]`, counted from `first`.
-rw_status rw_handles_check(const rw_handle* handle, const double* row, size_t first,
-                           rw_error* error);
+// Checks a row of inputs (magnitudes, unit quaternions, what a motor takes) without changing anything.
+// Errors carry `inputs[i]`, counted from `first`.
+rw_status rw_handles_check(const rw_handle* handle, const rw_world* world, const double* row,
+                           size_t first, rw_error* error);
 
 // Writes a checked row into the world; wrenches act for `steps` steps. Allocates nothing once warm.
 rw_status rw_handles_apply(const rw_handle* handle, rw_world* world, const double* row,

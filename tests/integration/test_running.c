@@ -383,6 +383,24 @@ static void advance_sets_steps_and_answers_in_one_round_trip(void** state) {
     request.command.advance.inputs = rw_wire_from_f64(inputs, 4);
     assert_int_equal(rw_daemon_call(&client, &request, &response),
                      rw_pb_Status_Code_INVALID_ARGUMENT);
+    // Nor when the second of two targets gets what is finite but out of bounds.
+    static const char* const TWO[] = {"gravity", "wind"};
+    rw_pb_Request both = for_session(session, rw_pb_Request_actuate_tag);
+    both.command.actuate.targets = rw_wire_from_strings(TWO, 2);
+    assert_int_equal(rw_daemon_call(&client, &both, &response), rw_pb_Status_Code_OK);
+    rw_assert_near(rw_wire_f64(response.result.actuate.values, 2), -3, 0);
+    double large[] = {7, 8, 9, 0, 2e30, 0};
+    both = for_session(session, rw_pb_Request_advance_tag);
+    both.command.advance.actuate = response.result.actuate.handle;
+    both.command.advance.inputs = rw_wire_from_f64(large, 6);
+    assert_int_equal(rw_daemon_call(&client, &both, &response),
+                     rw_pb_Status_Code_INVALID_ARGUMENT);
+    assert_string_equal(response.path, "inputs[4]");
+    both = for_session(session, rw_pb_Request_actuate_tag);
+    both.command.actuate.targets = rw_wire_from_strings(TWO, 1);
+    assert_int_equal(rw_daemon_call(&client, &both, &response), rw_pb_Status_Code_OK);
+    rw_assert_near(rw_wire_f64(response.result.actuate.values, 0), 0, 0);
+    rw_assert_near(rw_wire_f64(response.result.actuate.values, 2), -3, 0);
     // Steps 0: sets and reads only.
     request.command.advance.inputs = rw_wire_from_f64(inputs, 3);
     request.command.advance.steps = 0;
