@@ -8,6 +8,7 @@
 #include "proto/hot_message.h"
 #include "proto/message.h"
 #include "server/dispatch/commands.h"
+#include "server/log.h"
 #include "server/session/host.h"
 #include "solvers/base/check.h"
 #include "solvers/base/clock.h"
@@ -535,11 +536,37 @@ void rw_dispatch_cancel(rw_task* task) {
 
 // ---- Control lost ----
 
-static void zero_motors(rw_world* world) {
+// Each of them was valid before, and zero is: only a lack of memory can stand in the way, and then the
+// rest is done all the same.
+static void note_not_zeroed(rw_session* session, rw_status status, const rw_error* error) {
+    if (status != RW_STATUS_OK) {
+        RW_LOG(WARN, "input_not_zeroed", RW_LOG_FIELD_TEXT("name", session->name),
+               RW_LOG_FIELD_TEXT("reason", error->text));
+    }
+}
+
+static void zero_inputs(rw_session* session) {
+    rw_world* world = session->world;
+    const rw_model* model = rw_world_model(world);
+    rw_error error = {0};
     rw_motor_desc none = {.mode = RW_MOTOR_NONE};
-    rw_joint_set set = {.motor = &none};
-    for (int32_t i = 0; i < rw_world_model(world)->joints.count; i++) {
-        rw_world_set_joint(world, i, &set, NULL);
+    rw_joint_set motor_off = {.motor = &none};
+    for (int32_t i = 0; i < model->joints.count; i++) {
+        if (model->joints.items[i].desc.motor.mode != RW_MOTOR_NONE) {
+            note_not_zeroed(session, rw_world_set_joint(world, i, &motor_off, &error), &error);
+        }
+    }
+    rw_force_set no_load = {.has_force = true, .has_torque = true};
+    for (int32_t i = 0; i < model->forces.count; i++) {
+        if (model->forces.items[i].desc.kind == RW_FORCE_LOAD) {
+            note_not_zeroed(session, rw_world_set_force(world, i, &no_load, &error), &error);
+        }
+    }
+    rw_body_set at_rest = {.has_linear_velocity = true, .has_angular_velocity = true};
+    for (int32_t i = 0; i < model->bodies.count; i++) {
+        if (model->bodies.items[i].desc.kind == RW_BODY_KINEMATIC) {
+            note_not_zeroed(session, rw_world_set_body(world, i, &at_rest, &error), &error);
+        }
     }
     rw_world_clear_wrenches(world, -1, -1);
 }
@@ -552,6 +579,6 @@ void rw_dispatch_control_lost(rw_session* session, rw_pb_CreateSession_OnControl
         session->pacing.is_on = false;
         rw_session_set_state(session, rw_pb_SessionState_Kind_READY, "control lost");
     } else if (action == rw_pb_CreateSession_OnControlLost_ZERO_INPUT) {
-        zero_motors(session->world);
+        zero_inputs(session);
     }
 }

@@ -233,6 +233,30 @@ static void observers_may_ask_but_not_change(void** state) {
     rw_daemon_disconnect(&owner);
 }
 
+static void observers_may_take_snapshots_but_not_keep_them(void** state) {
+    (void)state;
+    rw_daemon_client owner, watcher;
+    rw_pb_Response response;
+    rw_daemon_greet(&daemon_, &owner);
+    rw_daemon_greet(&daemon_, &watcher);
+    uint64_t session = rw_daemon_create_session(&owner, "kept");
+    rw_daemon_load_bodies(&owner, session, 2);
+    assert_int_equal(attach(&watcher, "kept", rw_pb_Role_Kind_OBSERVE, false, &response),
+                     rw_pb_Status_Code_OK);
+    assert_int_equal(simple(&watcher, session, rw_pb_Request_snapshot_tag, &response),
+                     rw_pb_Status_Code_OK);
+    assert_true(response.result.snapshot.data.size > 0);
+    rw_pb_Request request = for_session(session, rw_pb_Request_snapshot_tag);
+    request.command.snapshot.keep = true;
+    assert_int_equal(rw_daemon_call(&watcher, &request, &response),
+                     rw_pb_Status_Code_PERMISSION_DENIED);
+    assert_string_equal(response.path, "keep");
+    assert_int_equal(rw_daemon_call(&owner, &request, &response), rw_pb_Status_Code_OK);
+    close_session(&owner, session);
+    rw_daemon_disconnect(&watcher);
+    rw_daemon_disconnect(&owner);
+}
+
 static void exclusive_control_keeps_others_out(void** state) {
     (void)state;
     rw_daemon_client a, b;
@@ -448,6 +472,107 @@ static void lost_control_holds_or_pauses_a_run(void** state) {
     rw_daemon_disconnect(&other);
 }
 
+static bool fill_driven_body(void* context, uint32_t index, void* item) {
+    (void)context;
+    rw_pb_Body* body = item;
+    snprintf(body->name, sizeof body->name, "b%u", index);
+    body->mass = 1;
+    body->inertia_count = 6;
+    body->inertia[0] = body->inertia[1] = body->inertia[2] = 1;
+    if (index == 1) {
+        body->kind = rw_pb_Body_Kind_KINEMATIC;
+        body->linear_velocity_count = body->angular_velocity_count = 3;
+        body->linear_velocity[0] = body->angular_velocity[2] = 1;
+    }
+    return true;
+}
+
+static bool fill_driven_joint(void* context, uint32_t index, void* item) {
+    (void)context;
+    (void)index;
+    rw_pb_Joint* joint = item;
+    strcpy(joint->name, "j");
+    strcpy(joint->child, "b0");
+    joint->type = rw_pb_Joint_Type_REVOLUTE;
+    joint->has_motor = true;
+    joint->motor.mode = rw_pb_Motor_Mode_VELOCITY;
+    joint->motor.target_count = 1;
+    joint->motor.target[0] = 2;
+    joint->motor.damping = 1;
+    return true;
+}
+
+static bool fill_driven_load(void* context, uint32_t index, void* item) {
+    (void)context;
+    (void)index;
+    rw_pb_Force* force = item;
+    strcpy(force->name, "f");
+    force->which_law = rw_pb_Force_load_tag;
+    strcpy(force->law.load.body, "b0");
+    force->law.load.force_count = force->law.load.torque_count = 3;
+    force->law.load.force[0] = force->law.load.torque[1] = 3;
+    return true;
+}
+
+// The values in force of what Actuate can drive: gravity, the motor, the kinematic body, the load.
+static void read_inputs(rw_daemon_client* client, uint64_t session, double values[16]) {
+    static const char* const TARGETS[] = {"gravity", "joint/j", "body/b1", "force/f"};
+    rw_pb_Request request = for_session(session, rw_pb_Request_actuate_tag);
+    rw_pb_Response response;
+    request.command.actuate.targets = rw_wire_from_strings(TARGETS, 4);
+    assert_int_equal(rw_daemon_call(client, &request, &response), rw_pb_Status_Code_OK);
+    assert_int_equal(response.result.actuate.values.count, 16);
+    for (uint32_t i = 0; i < 16; i++) {
+        values[i] = rw_wire_f64(response.result.actuate.values, i);
+    }
+}
+
+static void lost_control_zeroes_all_inputs_but_gravity(void** state) {
+    (void)state;
+    rw_daemon_client client, other;
+    rw_pb_Response response;
+    rw_daemon_greet(&daemon_, &other);
+    rw_daemon_greet(&daemon_, &client);
+    rw_pb_Request request = for_session(0, rw_pb_Request_create_session_tag);
+    strcpy(request.command.create_session.name, "zeroed");
+    request.command.create_session.on_control_lost = rw_pb_CreateSession_OnControlLost_ZERO_INPUT;
+    assert_int_equal(rw_daemon_call(&client, &request, &response), rw_pb_Status_Code_OK);
+    uint64_t session = response.result.session.id;
+    request = for_session(session, rw_pb_Request_load_scene_tag);
+    request.command.load_scene.has_scene = true;
+    rw_pb_Scene* scene = &request.command.load_scene.scene;
+    scene->gravity_count = 3;
+    scene->gravity[2] = -1;
+    scene->bodies = rw_wire_from_fill(fill_driven_body, NULL, sizeof(rw_pb_Body), 2);
+    scene->joints = rw_wire_from_fill(fill_driven_joint, NULL, sizeof(rw_pb_Joint), 1);
+    scene->forces = rw_wire_from_fill(fill_driven_load, NULL, sizeof(rw_pb_Force), 1);
+    assert_int_equal(rw_daemon_call(&client, &request, &response), rw_pb_Status_Code_OK);
+    double values[16];
+    read_inputs(&client, session, values);
+    static const double BEFORE[16] = {0, 0, -1, 2, 1, 0, 0, 0, 0, 1, 3, 0, 0, 0, 3, 0};
+    assert_memory_equal(values, BEFORE, sizeof values);
+    assert_int_equal(simple(&client, session, rw_pb_Request_run_tag, &response),
+                     rw_pb_Status_Code_OK);
+    rw_daemon_disconnect(&client);
+    uint64_t step;
+    for (int i = 0; i < 100; i++) { // the other sees when the daemon has seen the end
+        usleep(20000);
+        assert_int_equal(state_of(&other, "zeroed", &step), rw_pb_SessionState_Kind_RUNNING);
+        attach(&other, "zeroed", rw_pb_Role_Kind_OBSERVE, false, &response);
+        if (response.result.session.controllers == 0) {
+            break;
+        }
+    }
+    attach(&other, "zeroed", rw_pb_Role_Kind_CONTROL, false, &response);
+    read_inputs(&other, session, values);
+    static const double AFTER[16] = {0, 0, -1};
+    for (int i = 0; i < 16; i++) {
+        rw_assert_near(values[i], AFTER[i], 0);
+    }
+    close_session(&other, session);
+    rw_daemon_disconnect(&other);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_checked_and_unique),
@@ -457,6 +582,7 @@ int main(void) {
         cmocka_unit_test(the_limit_of_sessions_is_told),
         cmocka_unit_test(the_memory_of_a_session_is_limited_and_others_unharmed),
         cmocka_unit_test(observers_may_ask_but_not_change),
+        cmocka_unit_test(observers_may_take_snapshots_but_not_keep_them),
         cmocka_unit_test(exclusive_control_keeps_others_out),
         cmocka_unit_test(several_controllers_share_one_order),
         cmocka_unit_test(closing_tells_everyone_attached),
@@ -465,6 +591,7 @@ int main(void) {
         cmocka_unit_test(coming_back_within_the_ttl_keeps_the_session),
         cmocka_unit_test(ttl_is_checked),
         cmocka_unit_test(lost_control_holds_or_pauses_a_run),
+        cmocka_unit_test(lost_control_zeroes_all_inputs_but_gravity),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
