@@ -189,14 +189,24 @@ def test_solvers_are_overridden(cli, tmp_path, cable):
 def test_an_interrupt_leaves_neither_file_nor_daemon(tmp_path, scene_file):
     arguments = [str(part) for part in run_arguments(scene_file, tmp_path / "out.csv", until=1e5, every=1e-3)]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    running = subprocess.Popen([sys.executable, "-m", "ropewalk", *arguments], env=environment, stderr=subprocess.PIPE)
-    end = time.monotonic() + 20
-    while not [name for name in os.listdir(tmp_path) if name.startswith(".out.csv")] and time.monotonic() < end:
-        time.sleep(0.02)
-    assert [name for name in os.listdir(tmp_path) if name.startswith(".out.csv")]
-    running.send_signal(signal.SIGINT)
-    assert running.wait(20) == 130 and running.stderr.read() == b""
-    running.stderr.close()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "ropewalk", *arguments],
+        env=environment,
+        stderr=subprocess.PIPE,
+        # Whoever runs the tests in the background has SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        end = time.monotonic() + 60
+        while not [name for name in os.listdir(tmp_path) if name.startswith(".out.csv")] and time.monotonic() < end:
+            time.sleep(0.02)
+        assert [name for name in os.listdir(tmp_path) if name.startswith(".out.csv")]
+        running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 130 and running.stderr.read() == b""
+    finally:
+        running.kill()
+        running.wait()
+        running.stderr.close()
     assert os.listdir(tmp_path) == ["scene.json"]
 
 
