@@ -12,6 +12,7 @@ rw_blob_store* rw_blob_store_create(rw_alloc* owner_alloc, uint64_t limit_bytes)
     }
     rw_alloc_init(&store->alloc, (size_t)limit_bytes);
     pthread_mutex_init(&store->lock, NULL);
+    pthread_mutex_init(&store->piece_lock, NULL);
     store->owner_alloc = owner_alloc;
     store->next_id = 1;
     store->refs = 1;
@@ -54,6 +55,7 @@ void rw_blob_store_drop(rw_blob_store* store) {
     rw_alloc_free(&store->alloc, store->items);
     rw_alloc_finish(&store->alloc);
     pthread_mutex_destroy(&store->lock);
+    pthread_mutex_destroy(&store->piece_lock);
     rw_alloc_free(store->owner_alloc, store);
 }
 
@@ -76,18 +78,9 @@ static void take_out(rw_blob_store* store, int32_t index) {
     unref(store, blob);
 }
 
-// Needs the lock. NULL when memory is exhausted.
-static rw_blob* add_blob(rw_blob_store* store, uint64_t size_bytes) {
-    if (store->count == store->capacity) {
-        int32_t capacity = store->capacity > 0 ? 2 * store->capacity : 4;
-        rw_blob** items = rw_alloc_resize(&store->alloc, store->items,
-                                          (size_t)capacity * sizeof(rw_blob*));
-        if (items == NULL) {
-            return NULL;
-        }
-        store->items = items;
-        store->capacity = capacity;
-    }
+// A blob that is in no table yet. NULL when memory is exhausted. Without the lock: large room may take
+// the machine a while.
+static rw_blob* make_blob(rw_blob_store* store, uint64_t size_bytes) {
     rw_blob* blob = rw_alloc_get(&store->alloc, sizeof *blob);
     if (blob == NULL) {
         return NULL;
@@ -97,11 +90,34 @@ static rw_blob* add_blob(rw_blob_store* store, uint64_t size_bytes) {
         rw_alloc_free(&store->alloc, blob);
         return NULL;
     }
-    blob->id = store->next_id++;
     blob->refs = 1;
     blob->size_bytes = size_bytes;
-    store->items[store->count++] = blob;
     return blob;
+}
+
+// Takes it over and gives it an id; frees it when memory is exhausted.
+static bool add_blob(rw_blob_store* store, rw_blob* blob, uint64_t* id) {
+    pthread_mutex_lock(&store->lock);
+    bool fits = store->count < store->capacity;
+    if (!fits) {
+        int32_t capacity = store->capacity > 0 ? 2 * store->capacity : 4;
+        rw_blob** items = rw_alloc_resize(&store->alloc, store->items,
+                                          (size_t)capacity * sizeof(rw_blob*));
+        fits = items != NULL;
+        if (fits) {
+            store->items = items;
+            store->capacity = capacity;
+        }
+    }
+    if (fits) {
+        *id = blob->id = store->next_id++;
+        store->items[store->count++] = blob;
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (!fits) {
+        free_blob(store, blob);
+    }
+    return fits;
 }
 
 rw_status rw_blob_store_begin(rw_blob_store* store, uint64_t size_bytes, uint32_t crc,
@@ -113,14 +129,11 @@ rw_status rw_blob_store_begin(rw_blob_store* store, uint64_t size_bytes, uint32_
         RW_FAIL(error, RESOURCE_EXHAUSTED, "bytes", "%llu exceed limits.max_upload_bytes, %zu",
                 (unsigned long long)size_bytes, store->alloc.limit_bytes);
     }
-    pthread_mutex_lock(&store->lock);
-    rw_blob* blob = add_blob(store, size_bytes);
+    rw_blob* blob = make_blob(store, size_bytes);
     if (blob != NULL) {
         blob->crc = crc;
-        *id = blob->id;
     }
-    pthread_mutex_unlock(&store->lock);
-    if (blob == NULL) {
+    if (blob == NULL || !add_blob(store, blob, id)) {
         RW_FAIL(error, RESOURCE_EXHAUSTED, "bytes",
                 "no room for %llu bytes beside this connection's other blobs",
                 (unsigned long long)size_bytes);
@@ -168,10 +181,9 @@ static rw_status add_range(rw_blob_store* store, rw_blob* blob, uint64_t begin, 
     return RW_STATUS_OK;
 }
 
-// Needs the lock.
-static rw_status add_piece(rw_blob_store* store, int32_t index, uint64_t offset, const void* data,
-                           size_t size, rw_error* error) {
-    rw_blob* blob = store->items[index];
+// Needs both locks. Claims the piece's range.
+static rw_status claim_piece(rw_blob_store* store, rw_blob* blob, uint64_t offset, size_t size,
+                             rw_error* error) {
     if (blob->is_complete || blob->is_download) {
         RW_FAIL(error, FAILED_PRECONDITION, "blob", "has all its bytes already");
     }
@@ -183,26 +195,34 @@ static rw_status add_piece(rw_blob_store* store, int32_t index, uint64_t offset,
                 (unsigned long long)offset, (unsigned long long)(offset + size),
                 (unsigned long long)blob->size_bytes);
     }
-    RW_TRY(add_range(store, blob, offset, offset + size, error));
-    memcpy(blob->bytes + offset, data, size);
-    blob->received_bytes += size;
+    return add_range(store, blob, offset, offset + size, error);
+}
 
+// Needs the piece lock only, and a reference: the loop thread never waits for bytes.
+static void fill_piece(rw_blob* blob, uint64_t offset, const void* data, size_t size) {
+    memcpy(blob->bytes + offset, data, size);
     // The sum follows the front, so that pieces in order cost their own share only.
     if (blob->ranges[0].begin == 0 && blob->ranges[0].end > blob->summed_bytes) {
         blob->running_crc =
             rw_hash_crc32(blob->running_crc, blob->bytes + blob->summed_bytes,
-                              (size_t)(blob->ranges[0].end - blob->summed_bytes));
+                          (size_t)(blob->ranges[0].end - blob->summed_bytes));
         blob->summed_bytes = blob->ranges[0].end;
     }
+}
+
+// Needs both locks.
+static rw_status finish_piece(rw_blob_store* store, rw_blob* blob, size_t size, rw_error* error) {
+    blob->received_bytes += size;
     if (blob->received_bytes < blob->size_bytes) {
         return RW_STATUS_OK;
     }
     if (blob->running_crc != blob->crc) {
-        uint32_t crc = blob->running_crc;
-        uint32_t promised = blob->crc;
-        take_out(store, index);
-        RW_FAIL(error, DATA_LOSS, "blob", "checksum %08x, promised %08x: the blob was dropped", crc,
-                promised);
+        int32_t index = find(store, blob->id);
+        if (index >= 0) {
+            take_out(store, index); // our reference keeps it for a moment
+        }
+        RW_FAIL(error, DATA_LOSS, "blob", "checksum %08x, promised %08x: the blob was dropped",
+                blob->running_crc, blob->crc);
     }
     blob->is_complete = true;
     rw_alloc_free(&store->alloc, blob->ranges);
@@ -213,34 +233,40 @@ static rw_status add_piece(rw_blob_store* store, int32_t index, uint64_t offset,
 
 rw_status rw_blob_store_add(rw_blob_store* store, uint64_t id, uint64_t offset, const void* data,
                             size_t size, uint64_t* received, bool* is_complete, rw_error* error) {
+    pthread_mutex_lock(&store->piece_lock);
     pthread_mutex_lock(&store->lock);
     int32_t index = find(store, id);
+    rw_blob* blob = index >= 0 ? store->items[index] : NULL;
     rw_status status =
-        index < 0 ? rw_status_fail(error, RW_STATUS_NOT_FOUND, "blob", "no blob %llu",
-                                   (unsigned long long)id)
-                  : add_piece(store, index, offset, data, size, error);
+        blob == NULL ? rw_status_fail(error, RW_STATUS_NOT_FOUND, "blob", "no blob %llu",
+                                      (unsigned long long)id)
+                     : claim_piece(store, blob, offset, size, error);
     if (status == RW_STATUS_OK) {
-        *received = store->items[index]->received_bytes;
-        *is_complete = store->items[index]->is_complete;
+        blob->refs++;
+        pthread_mutex_unlock(&store->lock);
+        fill_piece(blob, offset, data, size);
+        pthread_mutex_lock(&store->lock);
+        status = finish_piece(store, blob, size, error);
+        *received = blob->received_bytes;
+        *is_complete = blob->is_complete;
+        unref(store, blob);
     }
     pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->piece_lock);
     return status;
 }
 
 rw_status rw_blob_store_keep(rw_blob_store* store, const void* data, size_t size, uint64_t* id,
                              uint32_t* crc, rw_error* error) {
     *crc = rw_hash_crc32(0, data, size);
-    pthread_mutex_lock(&store->lock);
-    rw_blob* blob = add_blob(store, size);
+    rw_blob* blob = make_blob(store, size);
     if (blob != NULL) {
         memcpy(blob->bytes, data, size);
         blob->crc = *crc;
         blob->received_bytes = size;
         blob->is_complete = blob->is_download = true;
-        *id = blob->id;
     }
-    pthread_mutex_unlock(&store->lock);
-    if (blob == NULL) {
+    if (blob == NULL || !add_blob(store, blob, id)) {
         RW_FAIL(error, RESOURCE_EXHAUSTED, "", "the answer's %zu bytes exceed max_message and this "
                 "connection's room for blobs", size);
     }

@@ -30,7 +30,8 @@ typedef struct rw_blob {
 
 typedef struct rw_blob_store {
     rw_alloc alloc; // the client's account; its limit is max_upload_bytes
-    pthread_mutex_t lock;
+    pthread_mutex_t lock;       // never held while bytes are copied or summed
+    pthread_mutex_t piece_lock; // held by rw_blob_store_add, one piece at a time; taken before `lock`
     rw_blob** items;
     int32_t count, capacity;
     uint64_t next_id;
