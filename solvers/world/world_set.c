@@ -65,7 +65,17 @@ rw_status rw_world_set_body(rw_world* world, int32_t body, const rw_body_set* se
 
     // What does not move by itself is described by where it is put: an input adds to it.
     bool is_placed = model->bodies.kind[body] != RW_BODY_DYNAMIC && has_motion;
-    if (has_properties || is_placed) {
+    bool is_only_driven = is_placed && !has_properties && !set->has_position &&
+                          !set->has_rotation &&
+                          model->bodies.kind[body] == RW_BODY_KINEMATIC;
+    if (is_only_driven) {
+        // The control loop's: it moves all the time, so nothing was prepared for where it is.
+        rw_body_desc* desc = &model->bodies.items[body].desc;
+        memcpy(desc->position, motion.position, sizeof desc->position);
+        memcpy(desc->rotation, motion.rotation, sizeof desc->rotation);
+        memcpy(desc->linear_velocity, motion.linear_velocity, sizeof desc->linear_velocity);
+        memcpy(desc->angular_velocity, motion.angular_velocity, sizeof desc->angular_velocity);
+    } else if (has_properties || is_placed) {
         rw_body_desc desc = model->bodies.items[body].desc;
         if (is_placed) {
             memcpy(desc.position, motion.position, sizeof desc.position);

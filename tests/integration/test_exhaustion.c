@@ -395,6 +395,42 @@ static bool becomes_quiet(rig* self) {
     return false;
 }
 
+static bool fill_kinematic(void* context, uint32_t index, void* item) {
+    fill_body(context, index, item);
+    ((rw_pb_Body*)item)->kind = rw_pb_Body_Kind_KINEMATIC;
+    return true;
+}
+
+// Gravity, wind and what moves kinematic bodies are not parameters to prepare for.
+static void a_warmed_up_drive_of_kinematic_bodies_allocates_nothing(void** state) {
+    (void)state;
+    lone* self = start_lone(0);
+    self->request.command.load_scene.has_scene = true;
+    self->request.command.load_scene.scene.bodies =
+        rw_wire_from_fill(fill_kinematic, NULL, sizeof(rw_pb_Body), 2);
+    assert_int_equal(ask(self, rw_pb_Request_load_scene_tag), rw_pb_Status_Code_OK);
+    static const char* const TARGETS[] = {"gravity", "wind", "body/*"};
+    self->request.command.actuate.targets = rw_wire_from_strings(TARGETS, 3);
+    assert_int_equal(ask(self, rw_pb_Request_actuate_tag), rw_pb_Status_Code_OK);
+    uint64_t handle = self->response.result.actuate.handle;
+    double inputs[18] = {0};
+    uint64_t server = 0, own = 0;
+    for (int i = 0; i < 300; i++) {
+        if (i == 100) {
+            server = atomic_load(&self->rig.host.alloc.call_count);
+            own = atomic_load(&self->session->alloc.call_count);
+        }
+        inputs[2] = inputs[3] = inputs[6] = inputs[17] = 0.01 * i;
+        self->request.command.advance.actuate = handle;
+        self->request.command.advance.inputs = rw_wire_from_f64(inputs, 18);
+        assert_int_equal(ask(self, rw_pb_Request_advance_tag), rw_pb_Status_Code_OK);
+        assert_true(i < 100 || !atomic_load(&self->session->is_cold));
+    }
+    assert_int_equal(atomic_load(&self->rig.host.alloc.call_count) - server, 0);
+    assert_int_equal(atomic_load(&self->session->alloc.call_count) - own, 0);
+    stop_lone(self);
+}
+
 static void a_large_answer_without_memory_is_an_error(void** state) {
     (void)state;
     lone* self = start_lone(256);
@@ -498,6 +534,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_allocation_of_a_script_may_fail),
         cmocka_unit_test(a_warmed_up_advance_allocates_nothing),
+        cmocka_unit_test(a_warmed_up_drive_of_kinematic_bodies_allocates_nothing),
         cmocka_unit_test(a_large_answer_without_memory_is_an_error),
         cmocka_unit_test(a_pause_without_memory_ends_the_pacing_all_the_same),
         cmocka_unit_test(a_run_without_memory_for_its_event_runs_all_the_same),
