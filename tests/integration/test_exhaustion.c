@@ -486,6 +486,52 @@ static void a_run_without_memory_for_its_event_runs_all_the_same(void** state) {
     stop_lone(self);
 }
 
+static void lost_control_without_memory_pauses_all_the_same(void** state) {
+    (void)state;
+    int late = 0;
+    for (int n = 1; n < 8; n++) {
+        lone* self = start_lone(0);
+        rw_host* host = &self->rig.host;
+        self->session->on_control_lost = rw_pb_CreateSession_OnControlLost_PAUSE;
+        assert_int_equal(ask(self, rw_pb_Request_run_tag), rw_pb_Status_Code_OK);
+        // Spare tasks would hide that there is no memory for one.
+        rw_task* spare = host->free_tasks;
+        host->free_tasks = NULL;
+        rw_alloc_fail_after(n);
+        rw_client_detach(self->rig.client, self->session);
+        rw_alloc_fail_after(0);
+        host->free_tasks = spare;
+        late += self->session->is_control_lost ? 1 : 0;
+        assert_true(becomes_quiet(&self->rig));
+        assert_int_equal(atomic_load(&self->session->at_state), rw_pb_SessionState_Kind_READY);
+        assert_false(self->session->is_control_lost);
+        stop_lone(self);
+    }
+    assert_true(late > 0);
+}
+
+static void an_entry_that_failed_is_told_of_whatever_memory_lacks(void** state) {
+    (void)state;
+    lone* self = start_lone(0);
+    uint64_t id = self->session->id, observe = 12345; // no such handle
+    int told = 0;
+    for (int n = 1; n < 60; n++) {
+        self->request.command.batch_advance.sessions = rw_wire_from_u64(&id, 1);
+        self->request.command.batch_advance.observe = rw_wire_from_u64(&observe, 1);
+        rw_alloc_fail_after(n);
+        rw_pb_Status_Code code = ask(self, rw_pb_Request_batch_advance_tag);
+        rw_alloc_fail_after(0);
+        if (code == rw_pb_Status_Code_OK) {
+            assert_int_equal(self->response.result.batch_advance.errors.count, 1);
+            told++;
+        } else {
+            assert_int_equal(code, rw_pb_Status_Code_RESOURCE_EXHAUSTED);
+        }
+    }
+    assert_true(told > 0);
+    stop_lone(self);
+}
+
 static void an_unsubscribe_without_memory_ends_the_group_all_the_same(void** state) {
     (void)state;
     lone* self = start_lone(0);
@@ -538,6 +584,8 @@ int main(void) {
         cmocka_unit_test(a_large_answer_without_memory_is_an_error),
         cmocka_unit_test(a_pause_without_memory_ends_the_pacing_all_the_same),
         cmocka_unit_test(a_run_without_memory_for_its_event_runs_all_the_same),
+        cmocka_unit_test(lost_control_without_memory_pauses_all_the_same),
+        cmocka_unit_test(an_entry_that_failed_is_told_of_whatever_memory_lacks),
         cmocka_unit_test(an_unsubscribe_without_memory_ends_the_group_all_the_same),
         cmocka_unit_test(a_run_that_was_queued_when_the_drain_began_is_paused),
     };
