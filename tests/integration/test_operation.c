@@ -41,11 +41,10 @@ static void health_readiness_and_metrics_are_served(void** state) {
     static char body[65536];
     rw_daemon daemon;
     rw_daemon_client client;
+#ifndef RW_HAVE_WEB
+    skip(); // without libwebsockets the daemon refuses --http
+#endif
     rw_daemon_start(&daemon, FLAGS);
-    if (daemon.http_port == 0) { // a build without libwebsockets
-        rw_daemon_stop(&daemon, 5);
-        skip();
-    }
     rw_daemon_greet(&daemon, &client);
     uint64_t session = rw_daemon_create_session(&client, "watched");
     rw_daemon_load_bodies(&client, session, 2);
