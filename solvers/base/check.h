@@ -20,7 +20,7 @@ _Noreturn void rw_check_failed(const char* file, int line, const char* expressio
 #ifdef RW_VALIDATE_BUILD
 #define RW_VALIDATE(expression) RW_CHECK(expression)
 #else
-#define RW_VALIDATE(expression) ((void)sizeof(expression))
+#define RW_VALIDATE(expression) ((void)0) // what it calls exists in validate builds only
 #endif
 
 #define RW_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

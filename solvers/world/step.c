@@ -15,6 +15,38 @@
 // A backstop against a pair of solvers that never agree; both have limits of their own.
 #define SWEEPS_MAXIMUM 10000000
 
+// ---- Deep checks of validate builds ---------------------------------------------------------------
+
+#ifdef RW_VALIDATE_BUILD
+// Every rotation of a state is unit: the solvers normalise, so a drift is a fault of theirs.
+static bool rotations_are_unit(const rw_world* world, const rw_state* state) {
+    const double* const rotations[2] = {state->body_rotation, state->frame_rotation};
+    const int64_t counts[2] = {world->counts[RW_DOMAIN_BODY], world->counts[RW_DOMAIN_FRAME]};
+    for (int k = 0; k < 2; k++) {
+        for (int64_t i = 0; i < counts[k]; i++) {
+            const double* q = &rotations[k][4 * i];
+            double norm_sq = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
+            if (!(fabs(norm_sq - 1) < 1e-9)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+// Every id leads to the object that bears it.
+static bool ids_lead_home(const rw_model* model) {
+    for (int kind = 0; kind < RW_KIND_COUNT; kind++) {
+        for (int32_t i = 0; i < rw_model_count(model, (rw_kind)kind); i++) {
+            if (rw_id_pool_find(&model->ids[kind], rw_model_id(model, (rw_kind)kind, i)) != i) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+#endif
+
 // ---- Prepare -----------------------------------------------------------------------------------
 
 bool rw_world_needs_prepare(const rw_world* world) {
@@ -106,6 +138,7 @@ rw_status rw_world_prepare(rw_world* world, rw_error* error) {
     world->prepared_topology = world->model.topology_revision;
     world->prepared_parameters = world->model.parameter_revision;
     world->prepared_substeps = world->model.substeps;
+    RW_VALIDATE(ids_lead_home(&world->model));
     return RW_STATUS_OK;
 }
 
@@ -236,7 +269,9 @@ static rw_status run_substep(rw_world* world, rw_step* step) {
     RW_TRY(sweep_until_done(world, step, is_coupled));
     RW_TRY(rigid->end(solvers->rigid.self, step));
     RW_TRY(rods->end(solvers->rods.self, step));
-    return check_motion(world, step->to, step->fault);
+    RW_TRY(check_motion(world, step->to, step->fault));
+    RW_VALIDATE(rotations_are_unit(world, step->to));
+    return RW_STATUS_OK;
 }
 
 // ---- One step ----------------------------------------------------------------------------------
